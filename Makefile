@@ -4,7 +4,7 @@ N ?= 10000000
 SEED ?= $(shell date +%s)
 SECONDS ?= 600
 
-.PHONY: build test bench bench-core bench-store bench-wire bench-service bench-agent bench-dashboard bench-sizing crash takeover faults chaos threads parity lint format soak fuzz fuzz-api attack attack-fuzz web deb demo first-run clean
+.PHONY: build test bench bench-core bench-store bench-wire bench-service bench-agent bench-gateway bench-dashboard bench-sizing crash takeover faults chaos threads parity lint format soak fuzz fuzz-api attack attack-fuzz web deb demo first-run clean
 
 build:
 	@scripts/build release
@@ -27,6 +27,11 @@ bench-service:
 
 bench-agent:
 	@scripts/bench agent
+
+bench-gateway:
+	@scripts/install-packages bench
+	@scripts/build release src/http_load_driver
+	@scripts/bench-gateway build/bench-gateway.json
 
 bench-dashboard:
 	@scripts/bench dashboard

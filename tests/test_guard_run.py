@@ -4,8 +4,11 @@ import json
 import os
 import pathlib
 import re
+import runpy
 import signal
+import struct
 import subprocess
+import sys
 import time
 
 import pytest
@@ -145,3 +148,52 @@ def test_programs_that_use_no_gpu_run_as_ever(guard_run):
                "assert subprocess.run(['true']).returncode == 0\n")
     result = guard_run("--quiet", "--limit", "1G", "python3", "-c", program)
     assert (result.returncode, result.stderr) == (0, "")
+
+
+HOLD = STANDIN / "guard_hold"
+WAYS_OUT = {
+    "env": ["env", "-i", HOLD, 66],
+    "shell": ["sh", "-c", f"unset LD_PRELOAD GPU_GUARD_SEGMENT GPU_GUARD_LIMITS; {HOLD} 66 < /dev/null; exit 0"],
+    "exec": ["python3", "-c", f"import os; os.execve('{HOLD}', ['hold', '66'], {{}})"],
+    "segment": ["env", "GPU_GUARD_SEGMENT=/no/such/file", HOLD, 66],
+    "spawn": ["python3", "-c", "import os; os.waitpid(os.posix_spawn("
+              f"'{HOLD}', ['hold', '66'], {{'LD_PRELOAD': ''}}), 0)"],
+    "subprocess": ["python3", "-c", f"import subprocess; subprocess.run(['{HOLD}', '66'], env={{}})"],
+    "system": ["python3", "-c", "import os; os.environ.clear(); "
+               f"print(end='', flush=True); os.system('{HOLD} 66')"],
+    "popen": ["perl", "-e", f"%ENV = (); print `{HOLD} 66`"],
+}
+
+
+@pytest.mark.parametrize("way", WAYS_OUT)
+def test_a_program_that_is_started_with_another_environment_keeps_the_guard(guard_run, way):
+    result = guard_run("--limit", "64M", *WAYS_OUT[way])
+    assert "total 64\n66 2\n" in result.stdout, (result.stdout, result.stderr)
+
+
+def test_other_libraries_that_are_to_be_preloaded_stay(guard_run):
+    show = ["env", "-i", "LD_PRELOAD=libm.so.6", "sh", "-c", "echo $LD_PRELOAD"]
+    listed = guard_run("--limit", "64M", *show).stdout.strip().split(":")
+    assert [os.path.basename(path) for path in listed] == ["libgpuguard.so", "libm.so.6"]
+
+
+def test_without_a_budget_environments_are_left_alone(guard_run):
+    library = ROOT / "lib/libgpuguard.so"
+    environment = guard_run.environment | {"LD_PRELOAD": str(library)}
+    shown = subprocess.run(["env", "-i", "sh", "-c", "echo [$LD_PRELOAD]"], env=environment,
+                           capture_output=True, text=True, timeout=60).stdout
+    assert shown == "[]\n"
+
+
+ATTACKS = runpy.run_path(str(ROOT / "tests/gpu/attack_names.py"))["ATTACKS"]
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_an_attack_gets_hardly_more_than_its_limit(guard_run, name, tmp_path):
+    """At most the GiB of one module, which is measured when it is there."""
+    state = tmp_path / "state"
+    guard_run.environment |= {"STANDIN_STATE": str(state), "STANDIN_MEMORY": str(140 << 30)}
+    result = guard_run("--limit", "20G", sys.executable, ROOT / "tests/gpu/attack.py", name)
+    assert "done" in result.stdout, (result.stdout, result.stderr)
+    peak = struct.unpack("8q", state.read_bytes()[:64])[4]
+    assert peak <= 21 << 30

@@ -1,10 +1,16 @@
 """gpu-sim jct as a whole: a trace goes in, completion times come out."""
 
 import json
+import os
+import pathlib
 import random
 
 import pytest
 
+TRACES = (
+    pathlib.Path(os.environ.get("TRACES", pathlib.Path(__file__).parents[2] / "shared/traces"))
+    / "predict"
+)
 COLUMNS = "timestamp,duration,num_gpus,gpu_time,cluster\n"
 
 
@@ -36,7 +42,17 @@ def figures(result):
 
 def test_time_sharing_beats_order_of_arrival(gpu_sim, trace):
     of = figures(gpu_sim("jct", *trace, "--json"))
-    assert list(of) == ["fifo", "skip", "shortest", "levels", "attained", "estimate", "moves"]
+    assert list(of) == [
+        "fifo",
+        "skip",
+        "shortest",
+        "levels",
+        "attained",
+        "estimate",
+        "gittins",
+        "predicted",
+        "moves",
+    ]
     for line in of.values():
         assert set(line) == {
             "policy",
@@ -74,6 +90,32 @@ def test_virtual_clusters_can_be_tenants(gpu_sim, trace):
     together = figures(gpu_sim("jct", *trace, "--policy", "ours", "--json"))
     assert list(of) == list(together) == ["attained"]
     assert of["attained"]["jct_mean_s"] != together["attained"]["jct_mean_s"]
+
+
+def test_a_history_with_owners_is_a_trace_too(gpu_sim, tmp_path):
+    path = tmp_path / "history.csv"
+    rows = ["submit_s,started_s,duration_s,gpus,user,name,limit_s,status"]
+    chance = random.Random(1)
+    for i in range(400):
+        user = chance.randrange(4)
+        duration = round(20 * 4**user * chance.uniform(0.8, 1.2))
+        rows.append(f"{i * 60},{i * 60},{duration},{chance.choice([0, 1, 1, 2])},u{user},,0,Pass")
+    path.write_text("\n".join(rows) + "\n")
+    of = figures(
+        gpu_sim("jct", "--trace", path, "--load", 150, "--policy", "skip,predicted", "--json")
+    )
+    assert of["predicted"]["jct_mean_s"] < 0.8 * of["skip"]["jct_mean_s"]
+
+
+# The two largest take half a minute each.
+@pytest.mark.skipif(not TRACES.is_dir(), reason="the traces are not beside the checkout")
+@pytest.mark.parametrize("name", ["helios", "genai"])
+def test_real_histories_take_no_longer_than_by_attained_service_or_index(gpu_sim, name):
+    path = TRACES / f"{name}.csv.gz"
+    policies = "attained,gittins,predicted"
+    of = figures(gpu_sim("jct", "--trace", path, "--load", 90, "--policy", policies, "--json"))
+    best = min(of[policy]["jct_mean_s"] for policy in ("attained", "gittins"))
+    assert of["predicted"]["jct_mean_s"] <= 1.02 * best
 
 
 @pytest.mark.parametrize(

@@ -90,3 +90,48 @@ def test_layers_in_another_order_than_the_include_rules_are_found(checkout):
     done = run(checkout / "scripts" / "check-layers")
     assert done.returncode == 1
     assert "wire net text ." in done.stdout
+
+
+@pytest.fixture
+def sources(tmp_path):
+    """A checkout with the directories that check-sources counts in."""
+    shutil.copytree(ROOT / "scripts", tmp_path / "scripts")
+    for name in ("core/a.c", "node/a.c", "server/engine.c", "server/inbox.c", "server/delivery.c",
+                 "server/librarian.c", "server/timekeeper.c"):
+        (tmp_path / "src" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "src" / name).write_text("\tINVARIANT(true);\n")
+    return tmp_path
+
+
+def check_sources(checkout):
+    return run(checkout / "scripts" / "check-sources")
+
+
+def test_sources_that_keep_the_rules_pass(sources):
+    for name in "bcd":
+        (sources / "src" / "core" / f"{name}.c").write_text("static int find(int a,\n\tint b)\n{\n}\n")
+    done = check_sources(sources)
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+def test_a_function_name_in_four_files_is_found(sources):
+    for name in "bcde":
+        (sources / "src" / "core" / f"{name}.c").write_text("static int find(int a,\n\tint b)\n{\n}\n")
+    done = check_sources(sources)
+    assert done.returncode == 1
+    assert "find() is defined in 4 files" in done.stdout
+
+
+def test_a_directory_of_41_files_is_found(sources):
+    for number in range(41):
+        (sources / "src" / "node" / f"{number}.h").touch()
+    done = check_sources(sources)
+    assert done.returncode == 1
+    assert "src/node has 42 files" in done.stdout
+
+
+def test_too_few_assertions_are_found(sources):
+    (sources / "src" / "node" / "b.c").write_text("\n" * 200)
+    done = check_sources(sources)
+    assert done.returncode == 1
+    assert "node: 1 invariants asserted in 201 lines" in done.stdout

@@ -13,6 +13,8 @@
 #include "agent/host/host.h"
 #include "agent/host/state.h"
 #include "agent/host/vault.h"
+#include "agent/uplink/envelope.h"
+#include "agent/workload/folder.h"
 #include "agent/workload/follow.h"
 #include "agent/workload/measurement.h"
 #include "agent/workload/slots.h"
@@ -47,9 +49,10 @@ struct agent {
 	uv_signal_t children;
 	int64_t looks;
 	struct arena messages;
-	struct buffer processes, guards; /* of the last measurement */
-	int handles;                     /* that libuv has not closed */
-	char *label;                     /* as in struct run_settings */
+	struct buffer processes, guards, hidden; /* of the last measurement */
+	struct buffer packing;                   /* of one envelope */
+	int handles;                             /* that libuv has not closed */
+	char *label, *folders, *homes;           /* as in struct run_settings */
 };
 
 static void agent_apply(struct agent *agent, struct input input)
@@ -82,12 +85,19 @@ static void agent_keep(struct agent *agent)
 		panic("%s", error.text);
 }
 
+static void agent_send(struct agent *agent, const struct envelope *envelope)
+{
+	buffer_clear(&agent->packing);
+	envelope_encode(&agent->packing, envelope);
+	uplink_send(agent->link, (struct text){ agent->packing.data, agent->packing.size });
+}
+
 static void send_message(struct agent *agent, const struct output *output)
 {
 	struct envelope envelope = { .kind = ENVELOPE_MESSAGE,
 		                     .message = { output->data, output->size } };
 
-	uplink_send(agent->link, &envelope);
+	agent_send(agent, &envelope);
 }
 
 static void agent_forget(struct agent *agent, int64_t reservation_id)
@@ -116,6 +126,12 @@ static void perform(struct agent *agent, const struct output *output)
 		break;
 	case OUTPUT_KILL:
 		works_kill(agent->works, output->key);
+		break;
+	case OUTPUT_SUSPEND:
+		works_suspend(agent->works, output->order);
+		break;
+	case OUTPUT_RESUME:
+		works_resume(agent->works, output->order);
 		break;
 	case OUTPUT_WARN:
 		works_warn(agent->works, output->key, output->message);
@@ -279,10 +295,8 @@ static void take_settings(struct agent *agent, const struct told_settings *told)
 		       LOG_TEXT("container_runtime", own ? own : agent->told_runtime));
 }
 
-static void received(void *context, const struct envelope *envelope)
+static void take_envelope(struct agent *agent, const struct envelope *envelope)
 {
-	struct agent *agent = context;
-
 	switch (envelope->kind) {
 	case ENVELOPE_MESSAGE:
 		agent_take_message(agent, envelope->message);
@@ -302,6 +316,18 @@ static void received(void *context, const struct envelope *envelope)
 	default:
 		break;
 	}
+}
+
+static void received(void *context, struct text message)
+{
+	struct arena arena = { 0 };
+	struct envelope envelope;
+
+	if (envelope_decode(message, &arena, &envelope))
+		take_envelope(context, &envelope);
+	else
+		log_at(LOG_WARNING, "the scheduler sent what is not an envelope");
+	arena_free(&arena);
 }
 
 static void work_happened(void *context, enum input_kind kind, const struct work_event *event)
@@ -324,12 +350,15 @@ static void agent_measured(void *context, const struct measured *measured)
 
 	buffer_clear(&agent->processes);
 	buffer_clear(&agent->guards);
+	buffer_clear(&agent->hidden);
 	buffer_bytes(&agent->processes, measured->processes, count * sizeof(*measured->processes));
 	struct process_reading *processes = (void *)agent->processes.data;
-	works_guards(agent->works, processes, count, &agent->guards);
+	works_guards(agent->works, processes, count, &agent->guards, &agent->hidden);
 	all.processes = processes;
 	all.guards = (const void *)agent->guards.data;
 	all.guard_count = (int64_t)(agent->guards.size / sizeof(struct guard_reading));
+	all.hidden = (const void *)agent->hidden.data;
+	all.hidden_count = (int64_t)(agent->hidden.size / sizeof(struct hidden_reading));
 	agent_apply(agent, (struct input){ .kind = INPUT_MEASURED, .measured = all });
 }
 
@@ -344,7 +373,7 @@ static void send_envelope(void *context, const struct envelope *envelope)
 {
 	struct agent *agent = context;
 
-	uplink_send(agent->link, envelope);
+	agent_send(agent, envelope);
 }
 
 static bool agent_load(void *context, int64_t key, const void *data, size_t size,
@@ -375,6 +404,10 @@ static bool recall(struct agent *agent, struct error *error)
 	const char *instance = state_instance(agent->state);
 	agent->label = file_path("%s%s%s", identity.name, *instance ? "-" : "", instance);
 	settings->run.label = agent->label;
+	agent->folders = folder_base(state_directory(agent->state), agent->label);
+	settings->run.folders = agent->folders;
+	agent->homes = tenant_users_homes(state_directory(agent->state), agent->label);
+	settings->run.homes = agent->homes;
 	agent->node = node_new(&identity, &settings->policy);
 	return state_each(agent->state, agent_load, agent->node, error);
 }
@@ -453,6 +486,8 @@ static bool make_link(struct agent *agent, struct error *error)
 	struct uplink_settings settings = agent->settings.link;
 
 	settings.loop = agent->loop;
+	settings.path = "/agent.AgentService/Connect";
+	settings.user_agent = "gpu-agent/" GPU_SCHEDULER_VERSION;
 	settings.connected = connected;
 	settings.disconnected = disconnected;
 	settings.received = received;
@@ -495,6 +530,8 @@ struct agent *agent_new(uv_loop_t *loop, const struct agent_settings *settings,
 			state_close(agent->state);
 		secret_keys_free(agent->keys);
 		free(agent->label);
+		free(agent->folders);
+		free(agent->homes);
 		gpu_source_close(source);
 		free(agent);
 		return NULL;
@@ -520,11 +557,15 @@ static void handle_closed(uv_handle_t *handle)
 	arena_free(&agent->messages);
 	buffer_free(&agent->processes);
 	buffer_free(&agent->guards);
+	buffer_free(&agent->hidden);
+	buffer_free(&agent->packing);
 	state_wipe(agent->state, NULL);
 	state_close(agent->state);
 	cgroups_close(&agent->cgroups);
 	secret_keys_free(agent->keys);
 	free(agent->label);
+	free(agent->folders);
+	free(agent->homes);
 	free(agent);
 }
 

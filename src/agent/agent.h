@@ -3,9 +3,9 @@
 #define AGENT_AGENT_H
 
 #include "agent/gpu/gpu_source.h"
-#include "agent/uplink/uplink.h"
 #include "agent/workload/run.h"
 #include "node/node.h"
+#include "uplink/uplink.h"
 
 /* Texts live as long as the agent. */
 struct agent_settings {

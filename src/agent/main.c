@@ -57,7 +57,7 @@ int main(int argc, char **argv)
 	if (argc >= 2 && strcmp(argv[1], "enroll") == 0)
 		return enroll_main(argc - 1, argv + 1);
 	int status = 0;
-	enum options_result result = options_read(&options, argc, argv, &error);
+	enum options_result result = agent_options_read(&options, argc, argv, &error);
 	if (result == OPTIONS_RUN)
 		status = main_run(&options);
 	else if (result == OPTIONS_WRONG)

@@ -21,7 +21,7 @@
 
 /* What is not in the settings as it is told. */
 struct told {
-	const char *schedulers, *overuse, *unguarded, *guard, *privileges;
+	const char *schedulers, *overuse, *unguarded, *guard, *privileges, *uids;
 	int64_t verbosity;
 	bool help, version;
 };
@@ -31,8 +31,8 @@ struct place {
 	struct told told;
 };
 
-/* What is on the command line goes before the environment, and the last before the others, so
- * that a unit file's options can be overridden by appending to them. */
+/* What is on the command line takes precedence over the environment, and the last over the others,
+ * so that a unit file's options can be overridden by appending to them. */
 #define TEXT_OPTION(name, value, member, help)                                                     \
 	OPTION("--" name, NULL, value, help, .repeats = true, STORES_TEXT(struct place, member))
 #define WORD_OPTION(name, value, member, words_, help)                                             \
@@ -84,7 +84,13 @@ static const struct option table[] = {
 	TEXT_OPTION("device-plugin-config", "FILE", options.device_plugin_config,
 	            "configuration of Kubernetes' device plugin, for time slices"),
 	TEXT_OPTION("user", "NAME", options.agent.run.default_user,
-	            "runs tasks without a user, if the agent is root (default: nobody)"),
+	            "runs tasks without a user, if the agent is root (default: a user for each "
+	            "tenant, from --uid-range)"),
+	TEXT_OPTION("uid-range", "FIRST-LAST|none", told.uids,
+	            "user ids for tenants without a user (default: 64000-64999); none: their "
+	            "tasks run as nobody"),
+	TEXT_OPTION("tenant-users", "TENANT=NAME,...", options.agent.run.tenant_users,
+	            "users of these tenants' tasks on this node"),
 	FLAG_OPTION("allow-root", options.agent.run.allow_root, "tasks may run as root"),
 	FLAG_OPTION("trust-open-scheduler", options.agent.trust_open_scheduler,
 	            "tasks may name their user although the scheduler has no sign-in"),
@@ -129,12 +135,15 @@ static const struct option table[] = {
 	              "interval of measurements and reports (default: the scheduler's)"),
 	NUMBER_OPTION("metrics-ms", "N", options.agent.policy.figures_ms, 1, 600000, 1,
 	              "interval of reports of figures (default: the scheduler's)"),
-	WORD_OPTION("overuse", "warn|stop", told.overuse, "warn stop",
-	            "action on tasks that use more than they reserved"),
+	WORD_OPTION("overuse", "guarded|warn|stop", told.overuse, "guarded warn stop",
+	            "action on tasks that use more than they reserved: guarded stops those that "
+	            "have a guard and warns others (default: guarded)"),
 	NUMBER_OPTION("overuse-tolerance-mib", "N", options.agent.policy.overuse_tolerance_mib, 0,
-	              1 << 20, 1, "MiB above the reservation that are tolerated"),
+	              1 << 20, 1, "MiB above the reservation that are tolerated (default: 512)"),
 	NUMBER_OPTION("overuse-stop-ms", "N", options.agent.policy.overuse_stop_ms, 0, 3600000, 1,
-	              "how long overuse may last, with --overuse stop"),
+	              "how long overuse may last before the task is stopped (default: 1000)"),
+	NUMBER_OPTION("watch-ms", "N", options.agent.policy.watch_ms, 50, 60000, 1,
+	              "interval of measurements while tasks share a GPU (default: 500)"),
 	NUMBER_OPTION("idle-minutes", "N", options.agent.policy.idle_ms, 0, 100000, 60000,
 	              "report GPUs that are unused for this long; 0: never"),
 	NUMBER_OPTION("idle-stop-minutes", "N", options.agent.policy.idle_stop_ms, 0, 100000, 60000,
@@ -166,9 +175,9 @@ static void set_defaults(struct place *place)
 
 	agent->policy = node_policy_default();
 	agent->policy.acknowledge_ms = 50;
+	agent->policy.watch_ms = 500;
 	agent->policy.beat_ms = 0; /* until it is known whether that was said */
 	agent->state_directory = "/var/lib/gpu-agent";
-	agent->run.default_user = "nobody";
 	agent->run.pids = agent->pids_total = -1; /* as the machine can bear */
 	agent->run.port_first = 19000;
 	agent->run.port_last = 28999;
@@ -178,6 +187,7 @@ static void set_defaults(struct place *place)
 	agent->link.retry_least_ms = 200;
 	agent->link.retry_most_ms = 10000;
 	place->told.verbosity = LOG_INFO;
+	place->told.uids = "64000-64999";
 }
 
 static bool set_schedulers(struct options *options, const char *list, struct error *error)
@@ -320,8 +330,9 @@ static bool options_finish(struct options *options, const struct told *told, str
 	    !set_schedulers(options, told->schedulers, error) || !find_keeper(options, error))
 		return false;
 	if (told->overuse)
-		agent->policy.overuse =
-		    strcmp(told->overuse, "stop") == 0 ? OVERUSE_STOP : OVERUSE_WARN;
+		agent->policy.overuse = strcmp(told->overuse, "stop") == 0   ? OVERUSE_STOP
+		                        : strcmp(told->overuse, "warn") == 0 ? OVERUSE_WARN
+		                                                             : OVERUSE_GUARDED;
 	if (told->unguarded)
 		agent->policy.unguarded =
 		    strcmp(told->unguarded, "stop") == 0 ? UNGUARDED_STOP : UNGUARDED_REPORT;
@@ -331,6 +342,9 @@ static bool options_finish(struct options *options, const struct told *told, str
 		    "--dcgm and --dcgm-exporter are both given: one of them is enough");
 	agent->run.keep_privileges = told->privileges && strcmp(told->privileges, "keep") == 0;
 	if (!set_guard(options, told->guard, error))
+		return false;
+	if (!uid_range_parse(told->uids, &agent->run.uids, error) ||
+	    (agent->run.tenant_users && !tenant_users_check(agent->run.tenant_users, error)))
 		return false;
 	if (!agent->run.address)
 		agent->run.address = arena_string(&options->arena, host.name);
@@ -344,8 +358,8 @@ static bool options_finish(struct options *options, const struct told *told, str
 	return true;
 }
 
-enum options_result options_read(struct options *options, int argc, char **argv,
-                                 struct error *error)
+enum options_result agent_options_read(struct options *options, int argc, char **argv,
+                                       struct error *error)
 {
 	struct place place = { 0 };
 

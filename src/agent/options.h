@@ -22,8 +22,8 @@ enum options_result { OPTIONS_RUN, OPTIONS_SHOWN /* help or version */, OPTIONS_
 
 /* Each option --some-name may also be given as GPU_AGENT_SOME_NAME; what is on the command line
  * counts. OPTIONS_WRONG comes with a reason. */
-enum options_result options_read(struct options *options, int argc, char **argv,
-                                 struct error *error);
+enum options_result agent_options_read(struct options *options, int argc, char **argv,
+                                       struct error *error);
 
 /* Everything that points into them is invalid afterwards. */
 void options_free(struct options *options);

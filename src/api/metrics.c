@@ -10,6 +10,7 @@
 #include "api/request/traffic.h"
 #include "api/service/misreports.h"
 #include "api/service/service_state.h"
+#include "api/service/token_use.h"
 #include "api/text/metric.h"
 
 #define MIB_BYTES INT64_C(1048576)
@@ -114,6 +115,72 @@ static int64_t tenant_value(enum metric metric, const struct tenant_line *line,
 	default:
 		INVARIANT(metric == METRIC_TENANT_COST_TOTAL);
 		return figures->cost / 1000;
+	}
+}
+
+/* Of a tenant and a model that are known, one after the other as metrics have to be. */
+struct token_scrape {
+	struct request *request;
+	enum metric metric;
+};
+
+static void put_token_labels(const struct token_scrape *scrape, const struct token_line *line,
+                             const char *kind)
+{
+	const struct catalogue *catalogue = service_catalogue(scrape->request->service);
+	struct buffer *text = &scrape->request->body;
+	const struct tenant_record *tenant =
+	    catalogue_get(catalogue, RECORD_TENANT, line->tenant_id, 0);
+	const struct model_record *model =
+	    catalogue_get(catalogue, RECORD_MODEL, line->model_id, 0);
+
+	buffer_print(text, "%s{tenant=\"", metric_name(scrape->metric));
+	put_label(text, tenant ? tenant->name : "");
+	buffer_text(text, "\",model=\"");
+	if (model)
+		put_label(text, model->name);
+	else
+		buffer_print(text, "model-%" PRId64, line->model_id);
+	if (kind)
+		buffer_print(text, "\",kind=\"%s", kind);
+	buffer_text(text, "\"} ");
+}
+
+static void put_token_line(void *context, const struct token_line *line)
+{
+	const struct token_scrape *scrape = context;
+	struct request *request = scrape->request;
+	struct buffer *text = &request->body;
+	const struct {
+		const char *kind;
+		int64_t tokens;
+	} kinds[] = { { "prompt", line->use->prompt },
+		      { "cached", line->use->cached },
+		      { "completion", line->use->completion } };
+
+	if (!roster_may_see(&request->service->roster, &request->identity, line->tenant_id))
+		return;
+	if (scrape->metric == METRIC_MODEL_REQUESTS_TOTAL) {
+		put_token_labels(scrape, line, NULL);
+		buffer_print(text, "%" PRId64 "\n", line->use->requests);
+	} else if (scrape->metric == METRIC_MODEL_TOKEN_COST_TOTAL) {
+		put_token_labels(scrape, line, NULL);
+		put_milli(text, line->use->cost / 1000);
+	}
+	for (size_t i = 0; scrape->metric == METRIC_MODEL_TOKENS_TOTAL && i < 3; i++) {
+		put_token_labels(scrape, line, kinds[i].kind);
+		buffer_print(text, "%" PRId64 "\n", kinds[i].tokens);
+	}
+}
+
+static void put_tokens(struct request *request)
+{
+	struct token_scrape scrape = { .request = request };
+
+	for (scrape.metric = METRIC_MODEL_REQUESTS_TOTAL;
+	     scrape.metric <= METRIC_MODEL_TOKEN_COST_TOTAL; scrape.metric++) {
+		metric_head(&request->body, scrape.metric);
+		token_uses_each_total(request->service->token_uses, put_token_line, &scrape);
 	}
 }
 
@@ -343,6 +410,7 @@ static void put_all(struct request *request, const struct scrape *scrape)
 	catalogue_lock(catalogue);
 	put_jobs(request, scrape);
 	put_tenants(request, scrape);
+	put_tokens(request);
 	if (sees_all) {
 		put_nodes(request);
 		put_gpus(request);

@@ -1,6 +1,8 @@
 /* routes.c - the table of all that can be asked over REST */
+#include "api/gateway/token_report.h"
 #include "api/job/jobs.h"
 #include "api/live/hub.h"
+#include "api/live/recorder.h"
 #include "api/metrics.h"
 #include "api/model/leases.h"
 #include "api/model/model_calls.h"
@@ -19,7 +21,7 @@ enum { BULK_BYTES = 64 << 20 };
 
 /* The first is the one that is asked most. */
 const struct route routes[] = {
-	{ METHOD_POST, "/api/v1/jobs", ACCESS_CHANGE, jobs_submit, BULK_BYTES, "mode" },
+	{ METHOD_POST, "/api/v1/jobs", ACCESS_CHANGE, jobs_submit, BULK_BYTES, "mode check" },
 	{ METHOD_GET, "/api/v1/jobs", ACCESS_READ, jobs_list, 0,
 	  "tenant_id state name label sort limit offset after" },
 	{ METHOD_GET, "/api/v1/jobs/{id}", ACCESS_READ, jobs_get, 0, "" },
@@ -28,10 +30,12 @@ const struct route routes[] = {
 	{ METHOD_GET, "/api/v1/jobs/{id}/events", ACCESS_READ, jobs_events, 0, "since limit" },
 	{ METHOD_GET, "/api/v1/jobs/{id}/runs", ACCESS_READ, jobs_runs, 0, "" },
 	{ METHOD_GET, "/api/v1/jobs/{id}/logs", ACCESS_READ, jobs_logs, 0,
-	  "task follow tail offset stream" },
+	  "task run follow tail offset stream" },
 	{ METHOD_POST, "/api/v1/jobs/{id}/hold", ACCESS_CHANGE, jobs_hold, 0, "" },
 	{ METHOD_POST, "/api/v1/jobs/{id}/release", ACCESS_CHANGE, jobs_release, 0, "" },
 	{ METHOD_POST, "/api/v1/jobs/{id}/requeue", ACCESS_CHANGE, jobs_requeue, 0, "" },
+	{ METHOD_POST, "/api/v1/jobs/{id}/suspend", ACCESS_CHANGE, jobs_suspend, 0, "" },
+	{ METHOD_POST, "/api/v1/jobs/{id}/resume", ACCESS_CHANGE, jobs_resume, 0, "" },
 	{ METHOD_PUT, "/api/v1/jobs/{id}/priority", ACCESS_CHANGE, jobs_priority, 0, "" },
 	{ METHOD_POST, "/api/v1/tenants", ACCESS_ADMIN, tenant_calls_create, 0, "" },
 	{ METHOD_GET, "/api/v1/tenants", ACCESS_READ, tenant_calls_list, 0, "limit offset after" },
@@ -44,6 +48,8 @@ const struct route routes[] = {
 	{ METHOD_PUT, "/api/v1/models/{id}", ACCESS_CHANGE, model_calls_put, 0, "" },
 	{ METHOD_DELETE, "/api/v1/models/{id}", ACCESS_CHANGE, model_calls_delete, 0, "" },
 	{ METHOD_GET, "/api/v1/models/{id}/why", ACCESS_READ, model_calls_why, 0, "" },
+	{ METHOD_GET, "/api/v1/models/{id}/logs", ACCESS_READ, model_calls_logs, 0,
+	  "slot follow tail offset stream" },
 	{ METHOD_POST, "/api/v1/models/{id}/leases", ACCESS_CHANGE, leases_create, 0,
 	  "wait lease" },
 	{ METHOD_GET, "/api/v1/leases/{id}", ACCESS_READ, leases_show, 0, "" },
@@ -62,6 +68,7 @@ const struct route routes[] = {
 	{ METHOD_GET, "/api/v1/gpus", ACCESS_READ, node_calls_gpus, 0,
 	  "node limit offset after holders" },
 	{ METHOD_GET, "/api/v1/gpus/history", ACCESS_READ, gpu_history_get, 0, "from node" },
+	{ METHOD_GET, "/api/v1/history", ACCESS_READ, recorder_get, 0, "period gpu" },
 	{ METHOD_GET, "/api/v1/runners/{id}/status", ACCESS_READ, node_calls_runner, 0, "" },
 	{ METHOD_GET, "/api/v1/scheduler/decisions", ACCESS_READ, scheduler_calls_decisions, 0,
 	  "job node model type explain limit offset after" },
@@ -76,6 +83,10 @@ const struct route routes[] = {
 	  "from to format" },
 	{ METHOD_GET, "/api/v1/reports/jobs", ACCESS_READ, report_calls_jobs, 0,
 	  "from to tenant_id limit after" },
+	{ METHOD_GET, "/api/v1/reports/owners", ACCESS_READ, report_calls_owners, 0,
+	  "from to tenant_id limit" },
+	{ METHOD_GET, "/api/v1/reports/tokens", ACCESS_READ, token_report_get, 0,
+	  "from to tenant_id" },
 	{ METHOD_GET, "/metrics", ACCESS_READ, metrics_get, 0, "" },
 	{ METHOD_GET, "/api/v1/stream", ACCESS_READ, hub_listen, 0, "topics tenant_id since" },
 	{ METHOD_GET, "/api/v1/health", ACCESS_ANYONE, cluster_health, 0, "" },

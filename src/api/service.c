@@ -9,8 +9,10 @@
 #include "api/auth/failure_audit.h"
 #include "api/auth/jwt.h"
 #include "api/engine/audit.h"
+#include "api/gateway/gateways.h"
 #include "api/grpc/grpc_services.h"
 #include "api/live/hub.h"
+#include "api/live/recorder.h"
 #include "api/metrics.h"
 #include "api/model/leases.h"
 #include "api/node/node_calls.h"
@@ -21,6 +23,7 @@
 #include "api/service/misreports.h"
 #include "api/service/pages.h"
 #include "api/service/service_state.h"
+#include "api/service/token_use.h"
 #include "api/service/tokens.h"
 #include "base/clock.h"
 #include "base/hash.h"
@@ -60,13 +63,15 @@ int64_t service_node_gpus(struct service *service)
 static void on_order(void *context, const struct effect *effect)
 {
 	struct service *service = context;
-	agents_order(service->agents, effect);
+	if (!gateways_hold(service->gateways, effect))
+		agents_order(service->agents, effect);
 }
 
 static void on_route(void *context, const struct route_effect *route)
 {
 	struct service *service = context;
 	leases_route(service->leases, route);
+	gateways_route(service->gateways, route);
 }
 
 static void service_on_changed(void *context)
@@ -85,6 +90,7 @@ static void on_event(void *context, const struct event *event)
 	if (event->kind == EVENT_NODE_MISREPORTED)
 		agents_misreported(service->agents, event);
 	meters_event(&service->meters, event, service_catalogue(service), &service->roster);
+	gateways_event(service->gateways, event);
 	if (service->notify)
 		notify_event(service->notify, event);
 	hub_event(service->hub, event);
@@ -98,7 +104,7 @@ static void on_misreport(void *context, const char *node, const char *sentence)
 
 /* Requests. */
 
-static void gone(struct exchange *exchange)
+static void arriving_gone(struct exchange *exchange)
 {
 	struct request *request = exchange->context;
 	if (!request || request->phase != REQUEST_ARRIVING)
@@ -109,7 +115,7 @@ static void gone(struct exchange *exchange)
 	request_drop(request);
 }
 
-static const struct exchange_events waiting_events = { .gone = gone };
+static const struct exchange_events waiting_events = { .gone = arriving_gone };
 
 /* A browser asks whether a page of another origin may send what it is about to send. */
 static void answer_options(struct request *request, const char *allowed)
@@ -163,11 +169,14 @@ static bool has_access(const struct identity *identity, enum access access)
 	case ACCESS_ANYONE:
 		return true;
 	case ACCESS_READ:
-		return identity->role != ROLE_AGENT;
+		return identity->role == ROLE_ADMIN || identity->role == ROLE_TENANT ||
+		       identity->role == ROLE_VIEWER;
 	case ACCESS_CHANGE:
 		return identity_may_change(identity);
 	case ACCESS_AGENT:
 		return identity->role == ROLE_AGENT || identity->role == ROLE_ADMIN;
+	case ACCESS_GATEWAY:
+		return identity->role == ROLE_GATEWAY || identity->role == ROLE_ADMIN;
 	case ACCESS_SIGNED_IN:
 		return true;
 	default:
@@ -184,6 +193,8 @@ static const char *needed_role(enum access access)
 		return "an administrator or a tenant";
 	case ACCESS_AGENT:
 		return "a token with the role 'agent'";
+	case ACCESS_GATEWAY:
+		return "a token with the role 'gateway'";
 	default:
 		return "an administrator, a tenant or a viewer";
 	}
@@ -357,6 +368,7 @@ struct service *service_new(struct engine_port *port, const struct service_setti
 	service->router = router_new();
 	service->pages = pages_new();
 	service->hub = hub_new(service);
+	service->recorder = recorder_new(service);
 	service->streams = streams_new(port->loop, gate);
 	service->agents = agents_new(port, &(struct agents_settings){
 					       .streams = service->streams,
@@ -379,6 +391,7 @@ struct service *service_new(struct engine_port *port, const struct service_setti
 	service->misreports = misreports_new(port, service->audit);
 	service->failure_audit = failure_audit_new(port, gate_failures(gate), service->audit);
 	service->requests = (struct requests){
+		.pool = { .size = sizeof(struct request) },
 		.port = port,
 		.gate = gate,
 		.audit = service->audit,
@@ -387,6 +400,8 @@ struct service *service_new(struct engine_port *port, const struct service_setti
 		.id_seed = hash_combine((uint64_t)clock_unix_us(), (uint64_t)getpid()),
 	};
 	service->leases = leases_new(service);
+	service->token_uses = token_uses_new();
+	service->gateways = gateways_new(service);
 	service->services = grpc_services_new(service);
 	gate_use_roster(gate, &service->roster);
 	port->listener = (struct engine_listener){ .order = on_order,
@@ -406,8 +421,14 @@ void service_load_kept(struct service *service, const struct kept *keep)
 		tokens_load(service->gate, keep->value, &error);
 	else if (strcmp(keep->kind, "audit") == 0)
 		audit_load(service->audit, keep->key, keep->value);
+	else if (strcmp(keep->kind, "gateway") == 0)
+		gateways_load(service->gateways, keep);
+	else if (strcmp(keep->kind, TOKEN_USE_KIND) == 0)
+		token_uses_load(service->token_uses, keep);
 	else if (strcmp(keep->kind, "notify") == 0 && service->notify)
 		notify_load(service->notify, keep->key, keep->value);
+	else if (strcmp(keep->kind, "history") == 0)
+		recorder_load(service->recorder, keep->key, keep->value);
 }
 
 static int64_t last_event(struct catalogue *catalogue)
@@ -426,6 +447,8 @@ void service_begin(struct service *service)
 	hub_begin(service->hub, last_event(service_catalogue(service)));
 	agents_begin(service->agents);
 	leases_begin(service->leases);
+	recorder_begin(service->recorder);
+	gateways_begin(service->gateways);
 	if (service->notify)
 		notify_begin(service->notify);
 }
@@ -447,13 +470,23 @@ bool service_reload(struct service *service, const struct service_settings *sett
 	return true;
 }
 
+void service_stop(struct service *service)
+{
+	agents_stop(service->agents);
+	gateways_stop(service->gateways);
+	grpc_services_stop(service->services);
+}
+
 void service_free(struct service *service)
 {
 	if (!service)
 		return;
 	notify_free(service->notify);
 	hub_free(service->hub);
+	recorder_free(service->recorder);
 	grpc_services_free(service->services);
+	gateways_free(service->gateways);
+	token_uses_free(service->token_uses);
 	leases_free(service->leases);
 	agents_free(service->agents);
 	requests_free(&service->requests);

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 #include <strings.h>
 
@@ -19,9 +20,29 @@ static inline struct text text_of(const char *string)
 {
 	return (struct text){ string, string ? strlen(string) : 0 };
 }
+/* Like memcmp() == 0, without a call where at most 16 bytes are compared: of 8 and more, the first
+ * 8 and the last 8, which may overlap. */
+static inline bool bytes_equal(const char *a, const char *b, size_t size)
+{
+	uint64_t first[2], last[2];
+
+	if (size > 16)
+		return memcmp(a, b, size) == 0;
+	if (size >= 8) {
+		memcpy(&first[0], a, 8);
+		memcpy(&first[1], b, 8);
+		memcpy(&last[0], a + size - 8, 8);
+		memcpy(&last[1], b + size - 8, 8);
+		return first[0] == first[1] && last[0] == last[1];
+	}
+	for (size_t i = 0; i < size; i++)
+		if (a[i] != b[i])
+			return false;
+	return true;
+}
 static inline bool text_equal(struct text a, struct text b)
 {
-	return a.size == b.size && (a.size == 0 || memcmp(a.data, b.data, a.size) == 0);
+	return a.size == b.size && bytes_equal(a.data, b.data, a.size);
 }
 static inline bool text_is(struct text text, const char *string)
 {

@@ -13,17 +13,47 @@
 #include "cli/suggest.h"
 
 const struct cli_command *const cli_commands[] = {
-	&submit_command,   &run_command,           &list_command,
-	&get_command,      &logs_command,          &why_command,
-	&queue_command,    &cancel_command,        &hold_command,
-	&release_command,  &requeue_command,       &priority_command,
-	&status_command,   &nodes_command,         &gpus_command,
-	&top_command,      &drain_command,         &resume_command,
-	&tenants_command,  &create_tenant_command, &quota_command,
-	&models_command,   &slots_command,         &decisions_command,
-	&report_command,   &token_command,         &login_command,
-	&config_command,   &estimate_command,      &completion_command,
-	&complete_command, &version_command,       NULL,
+	&submit_command,
+	&run_command,
+	&list_command,
+	&get_command,
+	&logs_command,
+	&why_command,
+	&queue_command,
+	&cancel_command,
+	&hold_command,
+	&release_command,
+	&requeue_command,
+	&suspend_command,
+	&priority_command,
+	&resubmit_command,
+	&clone_command,
+	&events_command,
+	&status_command,
+	&nodes_command,
+	&gpus_command,
+	&top_command,
+	&drain_command,
+	&resume_command,
+	&tenants_command,
+	&create_tenant_command,
+	&quota_command,
+	&models_command,
+	&slots_command,
+	&ask_command,
+	&chat_command,
+	&decisions_command,
+	&report_command,
+	&token_command,
+	&login_command,
+	&whoami_command,
+	&audit_command,
+	&config_command,
+	&estimate_command,
+	&completion_command,
+	&complete_command,
+	&version_command,
+	NULL,
 };
 
 const struct cli_command *cli_find(const char *name)
@@ -69,7 +99,8 @@ static int cli_refuse_unknown(const char *name)
 	return CLI_USAGE;
 }
 
-static void print_reason(const struct cli_command *command, const char *format, va_list arguments)
+static void cli_print_reason(const struct cli_command *command, const char *format,
+                             va_list arguments)
 {
 	fflush(stdout);
 	fprintf(stderr, "gpu-cli %s: ", command->name);
@@ -81,7 +112,7 @@ int cli_misused(const struct cli_command *command, const char *format, ...)
 {
 	va_list arguments;
 	va_start(arguments, format);
-	print_reason(command, format, arguments);
+	cli_print_reason(command, format, arguments);
 	va_end(arguments);
 	fprintf(stderr, "See: gpu-cli help %s\n", command->name);
 	return CLI_USAGE;
@@ -91,7 +122,7 @@ int cli_failed(const struct cli_command *command, const char *format, ...)
 {
 	va_list arguments;
 	va_start(arguments, format);
-	print_reason(command, format, arguments);
+	cli_print_reason(command, format, arguments);
 	va_end(arguments);
 	return CLI_FAILED;
 }
@@ -196,7 +227,7 @@ static int count_leading(int argc, char **argv)
 			option++;
 		if (!option->name)
 			break;
-		count += argv[count][length] == '=' ? 1 : 2;
+		count += argv[count][length] == '=' || !option->value ? 1 : 2;
 	}
 	return count <= argc ? count : 0;
 }

@@ -6,13 +6,13 @@
 #include "cli/options.h"
 #include "resource/resource.h"
 
-/* What gpu-cli ends with. `run` and whoever waits for a job ends with the job's code
- * instead, and with CLI_NO_JOB where there is none to give. */
+/* Exit codes of gpu-cli. `run`, and commands that wait for a job, exit with the job's code instead,
+ * and with CLI_NO_JOB if there is none. */
 enum cli_status {
 	CLI_FINE = 0,
-	CLI_FAILED = 1,      /* it was understood, and could not be done: stderr says why */
-	CLI_USAGE = 2,       /* it was not understood */
-	CLI_NOT_FOUND = 3,   /* there is no such thing */
+	CLI_FAILED = 1,      /* the command failed: stderr says why */
+	CLI_USAGE = 2,       /* the command line is wrong */
+	CLI_NOT_FOUND = 3,   /* no such job, node, ... */
 	CLI_UNREACHABLE = 4, /* the service does not answer */
 	CLI_REFUSED = 5,     /* not signed in, or not allowed */
 	CLI_LATER = 6,       /* the service is full, or asked too fast: it may work later */
@@ -51,11 +51,10 @@ int cli_options(const struct cli_command *command, const struct option *sets[CLI
  * a failure. */
 int cli_main(int argc, char **argv);
 
-/* Says on stderr what is wrong with how the command was called, and where its
- * help is. */
+/* Prints on stderr what is wrong with the command line, and where its help is. */
 int cli_misused(const struct cli_command *command, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-/* Says on stderr why it could not be done. */
+/* Prints on stderr why the command failed. */
 int cli_failed(const struct cli_command *command, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /* Prints the reason of an error, with the next step if one is known; returns the exit status. */

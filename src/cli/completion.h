@@ -4,9 +4,10 @@
 
 #include "cli/cli.h"
 
-/* Prints what can stand where the last of `words` is being typed, one on a line; the words are
- * those behind gpu-cli. Names of jobs, nodes and such are asked of the service, which has a
- * second to answer. A line '@files' says that files can stand there. */
+/* Prints the completions of the last of `words`, one on a line. `words` are the arguments of
+ * gpu-cli. Names of jobs, nodes and so on come from the service, which has a second to answer. A
+ * line
+ * '@files' stands for file names. */
 void completion_print(int count, char *const *words);
 
 #endif

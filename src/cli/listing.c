@@ -35,7 +35,7 @@ static void print_yaml(const json_t *document)
 	buffer_free(&text);
 }
 
-static void print_name(const json_t *item, const char *key)
+static void listing_print_name(const json_t *item, const char *key)
 {
 	const json_t *value = json_object_get(item, key);
 	if (json_is_integer(value))
@@ -52,7 +52,7 @@ bool listing_print_document(const struct session *session, const json_t *documen
 	else if (session->form == FORM_YAML)
 		print_yaml(document);
 	else if (session->form == FORM_NAME)
-		print_name(document, name_key);
+		listing_print_name(document, name_key);
 	return session->form != FORM_TABLE && session->form != FORM_WIDE;
 }
 
@@ -179,7 +179,7 @@ void listing_print(struct session *session, const json_t *items, const struct co
 	size_t place;
 	json_t *item;
 	if (session->form == FORM_NAME) {
-		json_array_foreach(items, place, item) print_name(item, name_key);
+		json_array_foreach(items, place, item) listing_print_name(item, name_key);
 	} else if (!listing_print_document(session, items, name_key)) {
 		const struct arguments *arguments = session->arguments;
 		const char *list =

@@ -20,6 +20,8 @@ const struct option session_options[] = {
 	       .completes = COMPLETES_FILES),
 	OPTION("--tenant-id", "-t", "TENANT", "whose: an id or a name",
 	       .completes = COMPLETES_TENANTS),
+	OPTION("--all-tenants", "-A", NULL,
+	       "lists show all tenants, whatever GPU_SCHEDULER_TENANT says"),
 	{ 0 },
 };
 
@@ -122,6 +124,12 @@ static bool session_settle(struct session *session, struct error *error)
 	    first(arguments_value(arguments, "--ca"), environment("GPU_SCHEDULER_CA"), context->ca);
 	session->tenant = first(arguments_value(arguments, "--tenant-id"),
 	                        environment("GPU_SCHEDULER_TENANT"), context->tenant);
+	if (!arguments_has(arguments, "--all-tenants"))
+		session->only = first(arguments_value(arguments, "--tenant-id"),
+		                      environment("GPU_SCHEDULER_TENANT"), NULL);
+	else if (arguments_value(arguments, "--tenant-id"))
+		return error_set(error, ERROR_INVALID,
+		                 "--all-tenants and --tenant-id contradict each other");
 	return address_read(session->server, &session->client.address, error);
 }
 
@@ -156,9 +164,22 @@ void session_close(struct session *session)
 	arena_free(&session->arena);
 }
 
+/* What the service says of a field, as of the option that sets it. */
+static bool name_option(const struct session *session, const struct error *error,
+                        struct error *named)
+{
+	const struct resource *resource = session->command->fields;
+	size_t size = strcspn(error->text, " ");
+	int place = resource ? resource_find(resource, error->text, size) : -1;
+	const char *option = place >= 0 ? resource->fields[place].option.name : NULL;
+	return option && !error_set(named, error->code, "%s%s", option, error->text + size);
+}
+
 int session_fail(const struct session *session, const struct error *error)
 {
-	return cli_fail(session->command, error);
+	struct error named;
+	bool is_named = error->code == ERROR_INVALID && name_option(session, error, &named);
+	return cli_fail(session->command, is_named ? &named : error);
 }
 
 const char *session_path(struct session *session, const char *format, ...)

@@ -1,5 +1,4 @@
-/* session.h - one call of a command that asks the service: where, as whom, and in which form
- * the answer is wanted */
+/* session.h - one command that calls the service: address, credentials, form of the output */
 #ifndef CLI_SESSION_H
 #define CLI_SESSION_H
 
@@ -21,7 +20,9 @@ struct session {
 	const struct cli_command *command;
 	struct client client;
 	const char *server;
-	const char *tenant; /* as it was said; NULL: it was not */
+	const char *tenant; /* whose what is made is, as it was said; NULL: it was not */
+	const char *only;   /* lists show this tenant alone; NULL: all that may be seen. The
+	                       context's tenant is for what is made, not for what is shown */
 	enum form form;
 	struct terminal terminal; /* that stdout is */
 	struct config config;
@@ -29,8 +30,8 @@ struct session {
 	struct arena arena;
 };
 
-/* Reads options, environment and configuration. What is said by an option goes before the
- * environment, that before the context. False: told on stderr; `*status` is what to end with. */
+/* Reads options, environment and configuration. Options override the environment, which overrides
+ * the context. False, with a message on stderr: exit with `*status`. */
 bool session_open(struct session *session, const struct arguments *arguments, int *status);
 /* Like session_open(), without a message on failure. */
 bool session_open_quietly(struct session *session, const struct arguments *arguments,

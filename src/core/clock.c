@@ -52,6 +52,7 @@ static void move_state(const struct move *move, struct job_state_record *state)
 	move_time(move, &state->checkpoint_ms);
 	move_time(move, &state->completed_ms);
 	move_time(move, &state->short_since_ms);
+	move_time(move, &state->suspended_ms);
 }
 
 static void move_reservation(const struct move *move, const struct sched *sched,
@@ -63,6 +64,8 @@ static void move_reservation(const struct move *move, const struct sched *sched,
 	move_time(move, &record->since_ms);
 	record->counted_ms = run_moved(move, tenant, record->counted_ms);
 	record->started_ms = run_moved(move, tenant, record->started_ms);
+	record->saved_ms = run_moved(move, tenant, record->saved_ms);
+	record->ended_ms = run_moved(move, tenant, record->ended_ms);
 }
 
 /* The times of a record. A job's deadline is its owner's, and stays. */
@@ -93,6 +96,7 @@ static void move_record(const struct move *move, const struct sched *sched, enum
 		break;
 	case RECORD_SLOT:
 		move_time(move, &slot->ordered_ms);
+		move_time(move, &slot->overdue_ms);
 		move_time(move, &slot->ready_ms);
 		move_time(move, &slot->used_ms);
 		break;
@@ -162,7 +166,7 @@ static void meter_runs(struct sched *sched)
 		for (int r = 0; r < node->reservation_count; r++) {
 			const struct reservation *reservation = node->reservations[r];
 			struct tenant *tenant = reservation_tenant(reservation);
-			if (reservation->phase == PHASE_RELEASING || tenant->r.metered_ms == 0 ||
+			if (!reservation_is_billed(reservation) || tenant->r.metered_ms == 0 ||
 			    reservation->counted_ms <= tenant->r.metered_ms)
 				continue;
 			tenant_settle_now(&sched->tenants, tenant, reservation->counted_ms,
@@ -200,6 +204,56 @@ static void load_kind(const struct move *move, const struct sched *sched, const 
 	}
 }
 
+static int compare_classes(const void *a, const void *b)
+{
+	const struct node_class *x = *(struct node_class *const *)a;
+	const struct node_class *y = *(struct node_class *const *)b;
+
+	return x->r.id < y->r.id ? -1 : x->r.id > y->r.id;
+}
+
+static int compare_guests(const void *a, const void *b)
+{
+	const struct guest *x = *(struct guest *const *)a, *y = *(struct guest *const *)b;
+
+	return x->r.id < y->r.id ? -1 : x->r.id > y->r.id;
+}
+
+/* All values of the map, in that order; to be freed. */
+static void **clock_values(const struct text_map *map, int (*compare)(const void *, const void *))
+{
+	void **values = memory_alloc((map->count + 1) * sizeof(*values));
+	size_t count = 0;
+
+	for (size_t i = 0; i < map->capacity; i++)
+		if (map->entries[i].value)
+			values[count++] = map->entries[i].value;
+	INVARIANT(count == map->count);
+	qsort(values, count, sizeof(*values), compare);
+	return values;
+}
+
+/* Classes of nodes and guests have no times: they go over as they are. */
+static void load_facts(const struct move *move, const struct sched *sched)
+{
+	const struct cluster *cluster = &sched->cluster;
+	void **classes = clock_values(&cluster->class_by_name, compare_classes);
+	void **guests = clock_values(&cluster->guest_by_name, compare_guests);
+	struct error error = { 0 };
+	bool good = true;
+
+	for (size_t i = 0; good && i < cluster->class_by_name.count; i++)
+		good = sched_load(move->fresh, RECORD_NODE_CLASS,
+		                  &((struct node_class *)classes[i])->r, &error);
+	for (size_t i = 0; good && i < cluster->guest_by_name.count; i++)
+		good =
+		    sched_load(move->fresh, RECORD_GUEST, &((struct guest *)guests[i])->r, &error);
+	if (!good)
+		panic("a class of nodes or a guest is refused: %s", error.text);
+	free(classes);
+	free(guests);
+}
+
 /* The times in the predictor and the mix decide nothing: they go over as they are. */
 static void load_fresh(const struct move *move, struct sched *sched, const struct effects *all)
 {
@@ -212,13 +266,15 @@ static void load_fresh(const struct move *move, struct sched *sched, const struc
 	meta.promise_after_ms = 0;
 	if (!sched_load(move->fresh, RECORD_META, &meta, &error))
 		panic("the counters are refused: %s", error.text);
-	workload_mix_free(&move->fresh->workload_mix);
-	move->fresh->workload_mix = sched->workload_mix;
-	workload_mix_init(&sched->workload_mix);
-	move->fresh->predictor = sched->predictor;
-	sched->predictor = (struct predictor){ 0 };
+	workload_mix_free(&move->fresh->placement.workload_mix);
+	move->fresh->placement.workload_mix = sched->placement.workload_mix;
+	workload_mix_init(&sched->placement.workload_mix);
+	predict_move(&move->fresh->predictor, &sched->predictor);
+	move->fresh->trials = sched->trials;
+	sched->trials = (struct map){ 0 };
 	for (enum record_kind kind = RECORD_CONFIG; kind < RECORD_PROMISE; kind++)
 		load_kind(move, sched, all, kind, &arena);
+	load_facts(move, sched);
 	if (!sched_load_end(move->fresh, &error))
 		panic("a core that was moved in time contradicts itself: %s", error.text);
 	arena_free(&arena);
@@ -240,11 +296,13 @@ static void replace(struct sched *sched, struct sched *fresh)
 	struct sched old = *sched;
 
 	fresh->effects = sched->effects;
-	fresh->cluster_version = sched->cluster_version + 1;
+	fresh->cluster.version = sched->cluster.version + 1;
 	/* So that the counters are written. */
 	fresh->written_meta = sched->written_meta;
 	*sched = *fresh;
 	*fresh = old;
+	sched_connect(sched);
+	sched_connect(fresh);
 	fresh->effects = NULL;
 	sched_free(fresh);
 }

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/queue/depends.h"
 #include "core/queue/job.h"
 #include "core/state.h"
 
@@ -69,12 +70,11 @@ struct job *job_load(struct sched *sched, const struct job_record *record, struc
 	job->texts = fields_own(record_type(RECORD_JOB), &job->r);
 	job_fill_request(job);
 	job->tenant = tenant;
-	job->filter = shapes_filter(&sched->shapes, job->r.gpu_models, job->r.node_labels);
+	job->filter = shapes_job_filter(&sched->shapes, &job->r);
 	job->tasks = memory_zero((size_t)job->r.tasks, sizeof(*job->tasks));
 	job->pending = (int32_t)job->r.tasks;
 	job->s.id = job->r.id;
 	job->s.message = memory_zero(1, 1);
-	job->entry.heap_index = -1;
 	job->timer_ms = INT64_MAX;
 	job->timer_index = -1;
 	join_array(sched, job);
@@ -103,7 +103,7 @@ bool job_load_task(struct sched *sched, const struct task_record *record, struct
 	struct job *job = map_get(&sched->jobs, record->job_id);
 
 	if (!job || record->place < 0 || record->place >= job->r.tasks ||
-	    record->state < TASK_PENDING || record->state > TASK_ENDED)
+	    record->state < TASK_PENDING || record->state > TASK_RESUMING)
 		return error_set(error, ERROR_CORRUPT, "task %lld of job-%lld cannot be",
 		                 (long long)record->place, (long long)record->job_id);
 	struct task *task = &job->tasks[record->place];
@@ -134,7 +134,8 @@ bool job_load_task(struct sched *sched, const struct task_record *record, struct
 /* Where that was not written down yet, it counts for as long as it is in its phase. */
 static int64_t counted_since(const struct reservation_record *record)
 {
-	bool counts = record->phase != PHASE_RELEASING;
+	bool counts = record->phase != PHASE_RELEASING && record->phase != PHASE_SUSPENDING &&
+	              record->phase != PHASE_SUSPENDED;
 	return record->counted_ms == 0 && counts ? max64(record->since_ms, 1) : record->counted_ms;
 }
 
@@ -143,7 +144,7 @@ struct reservation *reservation_from(struct sched *sched, const struct reservati
 	struct node *node = map_get(&sched->cluster.node_by_id, record->node_id);
 
 	if (!node || record->parts.count > PARTS_MAX || record->phase < PHASE_CLAIM ||
-	    record->phase > PHASE_RELEASING || map_get(&sched->reservations, record->id))
+	    record->phase > PHASE_RESUMING || map_get(&sched->reservations, record->id))
 		return NULL;
 	struct reservation *reservation = memory_zero(
 	    1, sizeof(*reservation) + (size_t)record->parts.count * sizeof(struct part));
@@ -153,11 +154,16 @@ struct reservation *reservation_from(struct sched *sched, const struct reservati
 		.phase = (enum phase)record->phase,
 		.late = record->late,
 		.requeue = record->requeue,
+		.away = record->away,
+		.copy_bytes = record->copy_bytes,
+		.ended_ms = record->run_id != 0 && record->ended_ms == 0 ? record->since_ms
+		                                                         : record->ended_ms,
 		.recorded = true,
 		.cpu_milli = record->cpu_milli,
 		.host_bytes = record->host_bytes,
 		.since_ms = record->since_ms,
 		.counted_ms = counted_since(record),
+		.saved_ms = record->saved_ms,
 		.started_ms = record->started_ms,
 		.ending = (enum run_ending)record->ending,
 		.run_id = record->run_id,
@@ -202,16 +208,19 @@ bool reservation_load(struct sched *sched, const struct reservation_record *reco
 	}
 	*place = reservation;
 	map_put(&sched->reservations, reservation->id, reservation);
-	ledger_enter(sched, reservation);
+	ledger_enter(&sched->ledger, reservation);
 	reservation_watch(sched, reservation);
 	return true;
 }
 
 void job_link_dependencies(struct sched *sched, struct job *job)
 {
-	for (int64_t i = 0; i < job->r.depends.count; i++) {
-		struct job *other = map_get(&sched->jobs, job->r.depends.at[2 * i]);
-		if (!other || job_state_is_final((enum job_state)other->s.state))
+	struct dependency_walk walk = { 0 };
+	enum dependency kind;
+	struct job *other;
+
+	while ((other = dependency_next(sched, &job->r, &walk, &kind)) != NULL) {
+		if (job_state_is_final((enum job_state)other->s.state))
 			continue;
 		array_reserve(other->dependents, other->dependent_capacity,
 		              other->dependent_count + 1);

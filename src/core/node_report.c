@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/queue/job.h"
+#include "core/record/heat.h"
 #include "core/state.h"
 
 void node_report_over(struct sched *sched, struct gpu *gpu)
@@ -19,11 +20,14 @@ void node_report_over(struct sched *sched, struct gpu *gpu)
 	gpu->was_over = over;
 }
 
-static bool hot_after(const struct sched *sched, const struct gpu *gpu, int64_t temperature_c)
+static bool hot_after(const struct sched *sched, bool was_hot, int64_t temperature_c,
+                      int64_t slowdown_c)
 {
-	if (temperature_c >= sched->config.thermal_threshold_c)
-		return true;
-	return gpu->r.hot && temperature_c > sched->config.thermal_resume_c;
+	const struct config_record *config = &sched->config;
+
+	return heat_is_hot(was_hot, temperature_c,
+	                   heat_threshold_c(config->thermal_threshold_c, slowdown_c),
+	                   config->thermal_resume_c);
 }
 
 static bool has_right(const struct reservation *reservation, const struct node *node,
@@ -69,7 +73,7 @@ static void node_report_measure(struct sched *sched, const struct node *node,
 			if (reservation->parts[p].gpu == gpu &&
 			    reservation->parts[p].measured_mib != measurements[i].memory_mib)
 				sched_dirty_reservation(sched, reservation);
-		ledger_measure(sched, reservation, gpu, measurements[i].memory_mib);
+		ledger_measure(&sched->ledger, reservation, gpu, measurements[i].memory_mib);
 		if (reservation->slot)
 			evict_measured(reservation->slot);
 		node_report_over(sched, gpu);
@@ -96,6 +100,20 @@ static struct device merged(const struct node_report_command *report, int64_t fi
 	return device;
 }
 
+/* The lowest temperature at which the device slows down, of those with its UUID; 0: not known. */
+static int64_t slowdown_of(const struct node_report_command *report, int64_t first)
+{
+	int64_t slowdown_c = 0;
+
+	for (int64_t i = first; i < min64(report->device_count, report->slowdowns_c.count); i++) {
+		int64_t its_c = report->slowdowns_c.at[i];
+		if (its_c > 0 && (slowdown_c == 0 || its_c < slowdown_c) &&
+		    strcmp(report->devices[i].uuid, report->devices[first].uuid) == 0)
+			slowdown_c = its_c;
+	}
+	return slowdown_c;
+}
+
 static bool is_first(const struct node_report_command *report, int64_t at)
 {
 	for (int64_t i = 0; i < at; i++)
@@ -106,9 +124,9 @@ static bool is_first(const struct node_report_command *report, int64_t at)
 
 static struct gpu_record record_of(const struct sched *sched, const struct node *node,
                                    const struct gpu *gpu, const struct device *device,
-                                   int64_t aliases)
+                                   int64_t aliases, int64_t slowdown_c)
 {
-	struct gpu fresh = { .r = { 0 } };
+	bool was_hot = gpu && gpu->r.hot;
 
 	return (struct gpu_record){
 		.id = gpu ? gpu->r.id : 0,
@@ -121,9 +139,10 @@ static struct gpu_record record_of(const struct sched *sched, const struct node 
 		.overhead_mib = device->overhead_mib,
 		.foreign_mib = device->foreign_mib,
 		.temperature_c = device->temperature_c,
+		.slowdown_c = slowdown_c,
 		.nvlink_group = device->nvlink_group,
 		.aliases = aliases,
-		.hot = hot_after(sched, gpu ? gpu : &fresh, device->temperature_c),
+		.hot = hot_after(sched, was_hot, device->temperature_c, slowdown_c),
 		.healthy = device->healthy,
 		.mig_mode = device->mig_mode,
 		.present = true,
@@ -131,7 +150,7 @@ static struct gpu_record record_of(const struct sched *sched, const struct node 
 }
 
 static void report_gpu(struct sched *sched, struct node *node, const struct device *device,
-                       int64_t aliases)
+                       int64_t aliases, int64_t slowdown_c)
 {
 	struct gpu *gpu = cluster_gpu(&sched->cluster, device->uuid);
 
@@ -139,7 +158,7 @@ static void report_gpu(struct sched *sched, struct node *node, const struct devi
 		sched_forget_gpu(sched, gpu);
 		gpu = NULL;
 	}
-	struct gpu_record record = record_of(sched, node, gpu, device, aliases);
+	struct gpu_record record = record_of(sched, node, gpu, device, aliases, slowdown_c);
 	if (gpu && record_equal(RECORD_GPU, &record, &gpu->r))
 		return;
 	if (!gpu) {
@@ -150,7 +169,7 @@ static void report_gpu(struct sched *sched, struct node *node, const struct devi
 		bool structure =
 		    strcmp(record.model, gpu->r.model) != 0 || record.place != gpu->r.place;
 		gpu_redescribe(&sched->cluster, gpu, &record);
-		ledger_facts(sched, gpu, record.capacity_mib, record.overhead_mib,
+		ledger_facts(&sched->ledger, gpu, record.capacity_mib, record.overhead_mib,
 		             record.foreign_mib);
 		sched_cluster_changed(sched, structure);
 	}
@@ -175,8 +194,7 @@ static void drop_absent_gpus(struct sched *sched, struct node *node,
 		if (gpu_in_report(gpu, report))
 			continue;
 		sched_cluster_changed(sched, true);
-		if (gpu->books.owners > 0 || gpu->books.claims > 0 ||
-		    gpu->promised_ms != INT64_MAX) {
+		if (gpu_is_reserved(gpu) || gpu->promised_ms != INT64_MAX) {
 			if (gpu->r.present) {
 				gpu->r.present = false;
 				sched_dirty_gpu(sched, gpu);
@@ -215,6 +233,10 @@ static void resend(struct sched *sched, const struct reservation *reservation)
 {
 	if (reservation->phase == PHASE_GRANTED)
 		order_start(sched, reservation);
+	else if (reservation->phase == PHASE_SUSPENDING)
+		order_suspend(sched, reservation);
+	else if (reservation->phase == PHASE_RESUMING)
+		order_resume(sched, reservation);
 	else if (reservation->phase == PHASE_RELEASING)
 		order_stop(sched, reservation);
 }
@@ -266,7 +288,9 @@ static void compare_running(struct sched *sched, struct node *node,
 			compare_slot(sched, reservation->slot, there);
 		else if (there && reservation->phase == PHASE_GRANTED)
 			task_started(sched, reservation, NULL);
-		else if (there ? reservation->phase == PHASE_RELEASING
+		else if (there ? reservation->phase == PHASE_RELEASING ||
+		                     reservation->phase == PHASE_SUSPENDING ||
+		                     reservation->phase == PHASE_RESUMING
 		               : reservation->phase == PHASE_GRANTED)
 			resend(sched, reservation);
 		else if (!there)
@@ -347,6 +371,10 @@ static struct node *node_report_report_node(struct sched *sched,
 		.draining = node ? node->r.draining : false,
 		.reported =
 		    !node || node->r.reported || report->snapshot || node->reservation_count == 0,
+		.resources = node ? node->r.resources : "",
+		.taken = node ? node->r.taken : "",
+		.taken_cpu_milli = node ? node->r.taken_cpu_milli : 0,
+		.taken_host_bytes = node ? node->r.taken_host_bytes : 0,
 	};
 
 	if (node && record_equal(RECORD_NODE, &record, &node->r))
@@ -372,8 +400,7 @@ static bool check_moved_gpus(const struct sched *sched, const struct node_report
 	for (int64_t i = 0; i < report->device_count; i++) {
 		const struct gpu *gpu = cluster_gpu(&sched->cluster, report->devices[i].uuid);
 		if (gpu && strcmp(gpu->node->r.name, report->name) != 0 &&
-		    (gpu->books.owners > 0 || gpu->books.claims > 0 ||
-		     gpu->promised_ms != INT64_MAX))
+		    (gpu_is_reserved(gpu) || gpu->promised_ms != INT64_MAX))
 			return error_set(
 			    error, ERROR_CONFLICT,
 			    "GPU %s is known on node %s, which is silent and has work on it: "
@@ -393,7 +420,7 @@ static void report_gpus(struct sched *sched, struct node *node,
 		struct device device = merged(report, i, &aliases);
 		device.foreign_mib += stray_mib(sched, node, device.uuid, report->measurements,
 		                                report->measurement_count);
-		report_gpu(sched, node, &device, aliases);
+		report_gpu(sched, node, &device, aliases, slowdown_of(report, i));
 	}
 }
 
@@ -438,14 +465,15 @@ bool node_report_gpu(struct sched *sched, const struct gpu_report_command *repor
 	                                    report->measurement_count);
 	record.temperature_c = report->temperature_c;
 	record.healthy = report->healthy;
-	record.hot = hot_after(sched, gpu, report->temperature_c);
+	record.hot = hot_after(sched, gpu->r.hot, report->temperature_c, gpu->r.slowdown_c);
 	node_report_measure(sched, gpu->node, report->measurements, report->measurement_count);
 	if (record_equal(RECORD_GPU, &record, &gpu->r))
 		return true;
 	gpu->r.temperature_c = record.temperature_c;
 	gpu->r.healthy = record.healthy;
 	gpu->r.hot = record.hot;
-	ledger_facts(sched, gpu, gpu->r.capacity_mib, gpu->r.overhead_mib, record.foreign_mib);
+	ledger_facts(&sched->ledger, gpu, gpu->r.capacity_mib, gpu->r.overhead_mib,
+	             record.foreign_mib);
 	sched_dirty_gpu(sched, gpu);
 	node_report_over(sched, gpu);
 	return true;
@@ -464,7 +492,7 @@ static struct node *node_report_find(const struct sched *sched, const char *name
 static void node_changed(struct sched *sched, struct node *node)
 {
 	sched_cluster_changed(sched, false);
-	if (sched->indexed)
+	if (sched->index.built)
 		index_touch(&sched->index, node, &sched->config);
 	sched_dirty_node(sched, node);
 	sched_event(sched, (struct event){ .kind = EVENT_NODE_CHANGED,

@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "core/room/claim.h"
+#include "core/room/commit.h"
+#include "core/room/resume.h"
 #include "core/room/room.h"
 #include "core/state.h"
 #include "core/tenant/fairshare.h"
@@ -17,15 +19,15 @@ enum outcome pass_try(struct sched *sched, struct search *search)
 	struct bound bound;
 
 	INVARIANT(!sched->plan.open);
-	INVARIANT(!sched->plan.open && sched->indexed);
+	INVARIANT(!sched->plan.open && sched->index.built);
 	if (search->job) { /* what a slot counts for depends on its GPUs */
-		struct amounts amounts = applicant_amounts(sched, search);
-		if (!applicant_may_hold(sched, search, &amounts, &bound))
+		struct amounts amounts = applicant_amounts(&sched->placement, search);
+		if (!applicant_may_hold(&sched->placement, search, &amounts, &bound))
 			return OUTCOME_NONE;
 	}
-	plan_begin(sched);
-	if (!applicant_place(sched, search)) {
-		plan_abandon(sched);
+	plan_begin(&sched->ledger);
+	if (!applicant_place(&sched->placement, search)) {
+		plan_abandon(&sched->ledger);
 		return search->too_long ? OUTCOME_TOO_LONG : OUTCOME_NONE;
 	}
 	struct decision_record decision = { .kind = DECISION_START };
@@ -163,7 +165,7 @@ static void pass_offer(struct sched *sched, struct tenant *tenant)
 		return;
 	}
 	struct amounts amounts =
-	    model ? replica_amounts(sched, model)
+	    model ? model_amounts(model, sched_totals(sched)->smallest_mib)
 		  : job_amounts(sched, class_first(class, sched_now(sched)), class->shape->tasks);
 	turn_offer(&sched->pass.turn, tenant, &amounts);
 }
@@ -205,7 +207,7 @@ static void serve_class(struct sched *sched, struct job_class *class)
 	enum outcome outcome = OUTCOME_NONE;
 
 	if (!pass->making_room || room_may_help_job(sched, job, kind)) {
-		struct search search = applicant_job(sched, job);
+		struct search search = applicant_job(&sched->placement, job);
 		outcome = pass_serve(sched, &search);
 	}
 	if (pass->making_room && outcome == OUTCOME_NONE && kind == ROOM_PREEMPT)
@@ -242,21 +244,52 @@ static bool shape_fits(struct sched *sched, struct shape *shape)
 {
 	if (!shape_may_fit(sched, shape))
 		return false;
-	struct search search =
-	    applicant_job(sched, class_first(shape->groups[0]->classes[0], sched_now(sched)));
+	struct search search = applicant_job(
+	    &sched->placement, class_first(shape->groups[0]->classes[0], sched_now(sched)));
 	search.only = NULL; /* a job that grows may have to stay where it is, others not */
 	search.rack = 0;
 	search.link = 0;
 	search.ignore_promises = true;
 	search.any = shape->tasks == 1; /* how a gang is laid out decides whether it fits */
-	if (search.any && shape->split_gpus == 0 && place_fits(sched, &search))
+	if (search.any && shape->split_gpus == 0 && place_fits(&sched->placement, &search))
 		return true;
-	plan_begin(sched);
+	plan_begin(&sched->ledger);
 	sched->plan.unlimited = true;
-	applicant_place(sched, &search);
+	applicant_place(&sched->placement, &search);
 	sched->plan.unlimited = false;
-	plan_abandon(sched);
+	plan_abandon(&sched->ledger);
 	return shape_may_fit(sched, shape);
+}
+
+/* Whether a job of the group goes before all that the entry stands for. */
+static bool group_goes_before(struct sched *sched, struct job_group *group,
+                              const struct queue_entry *entry)
+{
+	struct queue_rule rule = job_rule(sched);
+
+	for (size_t i = 0; i < group->class_count; i++) {
+		const struct job *first = class_first(group->classes[i], sched_now(sched));
+		if (first && queue_before(&rule, &first->entry, entry, sched_now(sched)))
+			return true;
+	}
+	return false;
+}
+
+bool pass_goes_before(struct sched *sched, const struct job *job)
+{
+	struct queue_entry entry = job_entry(sched, job);
+	struct shapes *shapes = &sched->shapes;
+
+	for (size_t i = 0; i < shapes->active_count; i++) {
+		struct shape *shape = shapes->active[i];
+		bool before = false;
+		for (size_t g = 0; g < shape->group_count && !before; g++)
+			before = shape->groups[g]->tenant == job->tenant &&
+			         group_goes_before(sched, shape->groups[g], &entry);
+		if (before && shape_fits(sched, shape))
+			return true;
+	}
+	return false;
 }
 
 static void start_once(struct sched *sched)
@@ -387,6 +420,7 @@ void pass_run(struct sched *sched, int64_t units)
 		share_out(sched);
 		state = pass->change_seq;
 		claims_serve(sched);
+		resume_serve(sched);
 		start_what_fits(sched);
 		make_room_for_all(sched);
 		if (pass->budget > 0)

@@ -39,6 +39,10 @@ enum outcome {
  * Unless that is done, nothing has changed. */
 enum outcome pass_try(struct sched *sched, struct search *search);
 
+/* True if a waiting job of the same tenant goes before this suspended one in the queue, and
+ * fits now. */
+bool pass_goes_before(struct sched *sched, const struct job *job);
+
 void pass_free(struct pass *pass);
 
 #endif

@@ -88,3 +88,17 @@ bool sched_tenant_figures(const struct sched *sched, int64_t tenant_id,
 		figures->fair[k] = tenant->fair[k];
 	return true;
 }
+
+bool sched_why_node(struct sched *sched, int64_t job_id, const char *node, node_refusal_say *say,
+                    void *context, struct error *error)
+{
+	struct job *job = read_find(sched, job_id, error);
+	const struct node *found = cluster_node(&sched->cluster, node);
+
+	if (!job)
+		return false;
+	if (!found)
+		return error_set(error, ERROR_NOT_FOUND, "node %s is not known", node);
+	return why_node(sched, job, found, say, context) ||
+	       error_set(error, ERROR_CONFLICT, "job-%lld is not in the queue", (long long)job_id);
+}

@@ -1,6 +1,7 @@
 /* record_check.c - whether stored records can be what a scheduler wrote */
 #include "core/record_check.h"
 
+#include "core/queue/demand.h"
 #include "core/state.h"
 
 /* Counters that are counted on from, and durations that are added to times. */
@@ -43,7 +44,8 @@ static bool check_meta(const struct sched *sched, const struct meta_record *meta
 		meta->term,          meta->last_tenant_id, meta->last_node_id,
 		meta->last_gpu_id,   meta->last_job_id,    meta->last_reservation_id,
 		meta->last_model_id, meta->last_start,     meta->last_decision_id,
-		meta->last_event,    meta->last_run_id
+		meta->last_event,    meta->last_run_id,    meta->last_class_id,
+		meta->last_guest_id
 	};
 
 	if (meta->id != 1 || sched->written_meta.id != 0)
@@ -87,6 +89,12 @@ static bool record_check_check_node(const struct sched *sched, const struct node
 		return corrupt(error, "node", node->id, "under an id that it cannot have");
 	if (cluster_node(&sched->cluster, node->name))
 		return corrupt(error, "node", node->id, "under the name of another");
+	if (!within(node->taken_cpu_milli, 0, CPU_MILLI_MAX) ||
+	    !within(node->taken_host_bytes, 0, HOST_BYTES_MAX))
+		return corrupt(error, "node", node->id, "with amounts taken that cannot be");
+	if (!demand_check(node->resources, "", "", "", error) ||
+	    !demand_check(node->taken, "", "", "", error))
+		return false;
 	return cluster_check_report(&sched->cluster, &report, error);
 }
 
@@ -108,7 +116,8 @@ static bool record_check_check_gpu(const struct sched *sched, const struct gpu_r
 		                              .rack = "",
 		                              .labels = "",
 		                              .devices = &device,
-		                              .device_count = 1 };
+		                              .device_count = 1,
+		                              .slowdowns_c = { &gpu->slowdown_c, 1 } };
 
 	if (!within(gpu->id, 1, sched->meta.last_gpu_id) ||
 	    map_get(&sched->cluster.gpu_by_id, gpu->id))
@@ -132,6 +141,14 @@ static bool check_job(const struct sched *sched, const struct job_record *job, s
 		return corrupt(error, "job", job->id, "with an array or a time that cannot be");
 	if (job->split_gpus > 0 && (job->split_gpus != job->tasks || job->min_available != 1))
 		return corrupt(error, "job", job->id, "with tasks that it cannot be split into");
+	if (job->array_count < 0 || !is_time(job->begin_ms))
+		return corrupt(error, "job", job->id, "with an array or a time that cannot be");
+	for (int64_t i = 0; i < job->depends_arrays.count; i++) {
+		const int64_t *row = job->depends_arrays.at + 3 * i;
+		if (!within(row[0], 1, job->id - 1) || !within(row[2], 1, job->id - row[0]))
+			return corrupt(error, "job", job->id,
+			               "with an array that it cannot depend on");
+	}
 	for (int64_t i = 0; i < job->depends.count; i++)
 		if (!within(job->depends.at[2 * i], 1, job->id - 1))
 			return corrupt(error, "job", job->id, "depending on a later one");
@@ -150,7 +167,8 @@ static bool check_job_state(const struct sched *sched, const struct job_state_re
 	    !is_time(state->completed_ms) || !is_time(state->short_since_ms))
 		return corrupt(error, "the state of job", state->id, "with a time that cannot be");
 	if (!within(state->refusals, 0, NUMBER_MAX) || !within(state->expected_ms, 0, NUMBER_MAX) ||
-	    !within(state->confidence, 0, 1000) ||
+	    !within(state->expected_p90_ms, 0, NUMBER_MAX) || !within(state->confidence, 0, 1000) ||
+	    !within(state->guess, 0, NUMBER_MAX) ||
 	    !within(state->start, 0, sched->meta.last_start) ||
 	    !within(state->preempted_count, 0, NUMBER_MAX) ||
 	    !within(state->served_ms, 0, NUMBER_MAX))
@@ -186,6 +204,13 @@ static bool phase_suits(enum phase phase, enum task_state state)
 		return state == TASK_PLACED;
 	case PHASE_LIVE:
 		return state == TASK_RUNNING;
+	case PHASE_SUSPENDING:
+		return state == TASK_SUSPENDING;
+	case PHASE_SUSPENDED:
+	case PHASE_WAKING:
+		return state == TASK_SUSPENDED;
+	case PHASE_RESUMING:
+		return state == TASK_RESUMING;
 	default:
 		return state == TASK_STOPPING || state == TASK_ENDED;
 	}
@@ -232,7 +257,9 @@ static bool record_check_check_numbers(const struct sched *sched,
 {
 	if (!within(reservation->cpu_milli, 0, CPU_MILLI_MAX) ||
 	    !within(reservation->host_bytes, 0, HOST_BYTES_MAX) ||
-	    !is_time(reservation->since_ms) || reservation->parts.count > PARTS_MAX)
+	    !within(reservation->copy_bytes, 0, HOST_BYTES_MAX) ||
+	    !is_time(reservation->since_ms) || !is_time(reservation->ended_ms) ||
+	    reservation->parts.count > PARTS_MAX)
 		return corrupt(error, "reservation", reservation->id,
 		               "with a number that cannot be");
 	return check_parts(sched, reservation, error);
@@ -250,8 +277,8 @@ static bool check_slot_reservation(const struct sched *sched,
 		return corrupt(error, "reservation", reservation->id,
 		               "with a slot or a node that is not there");
 	if (!phase_suits_slot((enum phase)reservation->phase, (enum slot_state)slot->r.state) ||
-	    (reservation->late && !releasing) || reservation->requeue ||
-	    reservation->parts.count < 1)
+	    (reservation->late && !releasing) || reservation->requeue || reservation->away ||
+	    reservation->copy_bytes > 0 || reservation->parts.count < 1)
 		return corrupt(error, "reservation", reservation->id,
 		               "in a phase that its slot is not in");
 	return record_check_check_numbers(sched, reservation, error);
@@ -282,7 +309,7 @@ static bool record_check_check_slot(const struct sched *sched, const struct slot
 	if (!models_find(&sched->models, slot->model_id))
 		return corrupt(error, "slot", slot->id, "with a model that is not there");
 	if (!within(slot->concurrency, 1, CONCURRENCY_MAX) || !is_time(slot->ordered_ms) ||
-	    !is_time(slot->ready_ms) || !is_time(slot->used_ms))
+	    !is_time(slot->overdue_ms) || !is_time(slot->ready_ms) || !is_time(slot->used_ms))
 		return corrupt(error, "slot", slot->id, "with a number that cannot be");
 	return true;
 }
@@ -303,12 +330,40 @@ static bool check_reservation(const struct sched *sched,
 	    !map_get(&sched->cluster.node_by_id, reservation->node_id))
 		return corrupt(error, "reservation", reservation->id,
 		               "with a job or a node that is not there");
-	if (!phase_suits((enum phase)reservation->phase, job->tasks[reservation->task].state) ||
+	bool suspended = phase_is_suspended((enum phase)reservation->phase);
+	bool away = reservation->phase == PHASE_SUSPENDED || reservation->phase == PHASE_WAKING;
+	if ((away && !reservation->away) || (reservation->away && !away && !releasing) ||
+	    (reservation->copy_bytes > 0 && !suspended && !releasing) ||
+	    (suspended && (job->r.tasks > 1 || job->s.suspended_ms == 0)) ||
+	    !phase_suits((enum phase)reservation->phase, job->tasks[reservation->task].state) ||
 	    (job_state_is_final((enum job_state)job->s.state) && !releasing) ||
-	    ((reservation->late || reservation->requeue) && !releasing))
+	    (reservation->late && !releasing && reservation->phase != PHASE_SUSPENDING) ||
+	    (reservation->requeue && !releasing))
 		return corrupt(error, "reservation", reservation->id,
 		               "in a phase that its task is not in");
 	return record_check_check_numbers(sched, reservation, error);
+}
+
+static bool check_node_class(const struct sched *sched, const struct node_class_record *class,
+                             struct error *error)
+{
+	if (!within(class->id, 1, sched->meta.last_class_id) ||
+	    cluster_node_class(&sched->cluster, class->name))
+		return corrupt(error, "node class", class->id,
+		               "under an id or a name that it cannot have");
+	return node_class_check(class->name, class->nodes, error);
+}
+
+static bool check_guest(const struct sched *sched, const struct guest_record *guest,
+                        struct error *error)
+{
+	if (!within(guest->id, 1, sched->meta.last_guest_id) ||
+	    text_map_get(&sched->cluster.guest_by_name, guest->name))
+		return corrupt(error, "guest", guest->id,
+		               "under an id or a name that it cannot have");
+	if (!map_get(&sched->cluster.node_by_id, guest->node_id))
+		return corrupt(error, "guest", guest->id, "on a node that is not there");
+	return demand_check("", guest->rules, guest->marks, "", error);
 }
 
 bool record_check(const struct sched *sched, enum record_kind kind, const void *record,
@@ -339,6 +394,10 @@ bool record_check(const struct sched *sched, enum record_kind kind, const void *
 		return record_check_check_slot(sched, record, error);
 	case RECORD_RESERVATION:
 		return check_reservation(sched, record, error);
+	case RECORD_NODE_CLASS:
+		return check_node_class(sched, record, error);
+	case RECORD_GUEST:
+		return check_guest(sched, record, error);
 	default:
 		return true;
 	}

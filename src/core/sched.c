@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/queue/suspend.h"
 #include "core/record_check.h"
 #include "core/state.h"
 
@@ -30,6 +31,25 @@ static bool slot_timer_before(const void *a, const void *b)
 	return x->timer_ms != y->timer_ms ? x->timer_ms < y->timer_ms : x->r.id < y->r.id;
 }
 
+void sched_connect(struct sched *sched)
+{
+	sched->ledger = (struct ledger){
+		.config = &sched->config,
+		.meta = &sched->meta,
+		.cluster = &sched->cluster,
+		.index = &sched->index,
+		.tenants = &sched->tenants,
+		.reservations = &sched->reservations,
+		.plan = &sched->plan,
+	};
+	sched->placement.ledger = &sched->ledger;
+	sched->placement.config = &sched->config;
+	sched->placement.cluster = &sched->cluster;
+	sched->placement.index = &sched->index;
+	sched->placement.shapes = &sched->shapes;
+	sched->placement.jobs = &sched->jobs;
+}
+
 struct sched *sched_new(void)
 {
 	struct sched *sched = NEW(struct sched);
@@ -41,7 +61,9 @@ struct sched *sched_new(void)
 	sched->releases = HEAP(struct reservation, due_index, due_before);
 	sched->slot_timers = HEAP(struct slot, timer_index, slot_timer_before);
 	routes_init(&sched->routes);
-	workload_mix_init(&sched->workload_mix);
+	sched_connect(sched);
+	workload_mix_init(&sched->placement.workload_mix);
+	predictor_init(&sched->predictor);
 	return sched;
 }
 
@@ -89,11 +111,8 @@ void sched_free(struct sched *sched)
 	tenants_free(&sched->tenants);
 	cluster_free(&sched->cluster);
 	index_free(&sched->index);
-	score_caches_free(&sched->score_caches);
-	rack_capacity_free(&sched->rack_capacity);
-	predict_free(&sched->predictor);
-	workload_mix_free(&sched->workload_mix);
-	scarcity_free(&sched->scarcity);
+	placement_free(&sched->placement);
+	predictor_free(&sched->predictor);
 	pass_free(&sched->pass);
 	room_free(&sched->room);
 	backoff_free(&sched->backoffs);
@@ -102,6 +121,8 @@ void sched_free(struct sched *sched)
 	ranktree_free(&sched->claimants);
 	ranktree_free(&sched->ends);
 	ranktree_free(&sched->understaffed);
+	ranktree_free(&sched->suspended);
+	trials_free(sched);
 	free(sched->plan.steps);
 	free(sched->dirty.items);
 	free(sched);
@@ -109,20 +130,17 @@ void sched_free(struct sched *sched)
 
 const struct cluster *sched_totals(struct sched *sched)
 {
-	if (!sched->counted)
-		cluster_count(&sched->cluster);
-	sched->counted = true;
-	return &sched->cluster;
+	return cluster_totals(&sched->cluster);
 }
 
 void sched_cluster_changed(struct sched *sched, bool structure)
 {
-	sched->counted = false;
+	sched->cluster.counted = false;
 	if (!structure)
 		return;
 	sched->cluster.ordered = false;
-	sched->indexed = false;
-	sched->cluster_version++;
+	sched->index.built = false;
+	sched->cluster.version++;
 }
 
 static int sched_by_id(const void *a, const void *b)
@@ -160,18 +178,18 @@ static void ask_anew(struct sched *sched)
 
 void sched_prepare(struct sched *sched)
 {
-	INVARIANT(!sched->plan.open || sched->indexed);
+	INVARIANT(!sched->plan.open || sched->index.built);
 	if (!sched->cluster.ordered)
 		cluster_order(&sched->cluster);
 	if (sched_totals(sched)->smallest_mib != sched->asked_mib) {
 		sched->asked_mib = sched->cluster.smallest_mib;
 		ask_anew(sched);
 	}
-	if (!sched->indexed) {
+	if (!sched->index.built) {
 		index_build(&sched->index, &sched->cluster, &sched->config);
-		sched->indexed = true;
+		sched->index.built = true;
 	}
-	scarcity_refresh(sched);
+	scarcity_refresh(&sched->placement);
 }
 
 static void late_releases(struct sched *sched)
@@ -183,7 +201,7 @@ static void late_releases(struct sched *sched)
 		heap_pop(&sched->releases);
 		reservation->due_ms = INT64_MAX;
 		sched->pass.change_seq++;
-		ledger_phase(sched, reservation, PHASE_RELEASING, true);
+		ledger_phase(&sched->ledger, reservation, reservation->phase, true);
 		sched_dirty_reservation(sched, reservation);
 		const struct slot *slot = reservation->slot;
 		sched_event(sched,
@@ -316,6 +334,40 @@ static bool sched_put_tenant(struct sched *sched, const struct tenant_record *gi
 	return true;
 }
 
+/* The tenant and all above it, which are charged for what those below them use. */
+static void charge_tenant(struct sched *sched, struct tenant *tenant, int64_t amount)
+{
+	for (; tenant; tenant = tenant->parent) {
+		tenant_bill(&sched->tenants, tenant, amount, sched_now(sched), &sched->config);
+		sched_dirty_tenant(sched, tenant);
+	}
+}
+
+/* A tenant that is gone is not charged, nor given anything. */
+static bool charge_tenants(struct sched *sched, struct rows charges, struct error *error)
+{
+	for (int64_t i = 0; i < charges.count; i++) {
+		int64_t amount = charges.at[i * CHARGE_WIDTH + CHARGE_AMOUNT];
+		if (amount < 0 || amount > CHARGE_MOST)
+			return error_set(error, ERROR_INVALID,
+			                 "a charge is %lld: it must be from 0 to %lld",
+			                 (long long)amount, (long long)CHARGE_MOST);
+	}
+	for (int64_t i = 0; i < charges.count; i++) {
+		const int64_t *row = charges.at + i * CHARGE_WIDTH;
+		struct tenant *owner = tenants_find(&sched->tenants, row[CHARGE_MODEL_TENANT]);
+		if (row[CHARGE_AMOUNT] == 0 || row[CHARGE_TENANT] == row[CHARGE_MODEL_TENANT])
+			continue;
+		charge_tenant(sched, tenants_find(&sched->tenants, row[CHARGE_TENANT]),
+		              row[CHARGE_AMOUNT]);
+		if (!owner)
+			continue;
+		tenant_credit(owner, row[CHARGE_AMOUNT]);
+		sched_dirty_tenant(sched, owner);
+	}
+	return true;
+}
+
 static bool delete_tenant(struct sched *sched, int64_t id, struct error *error)
 {
 	struct tenant *tenant = tenants_find(&sched->tenants, id);
@@ -402,7 +454,7 @@ static void skip_gap(struct sched *sched)
 		const struct node *node = sched->cluster.nodes[i];
 		for (int r = 0; r < node->reservation_count; r++) {
 			struct reservation *reservation = node->reservations[r];
-			if (reservation->phase == PHASE_RELEASING)
+			if (!reservation_is_billed(reservation))
 				continue; /* it counts no more */
 			reservation->counted_ms += reservation->counted_ms > 0 ? gap_ms : 0;
 			reservation->started_ms += reservation->started_ms > 0 ? gap_ms : 0;
@@ -474,6 +526,10 @@ static bool apply_to_job(struct sched *sched, const struct command *command, str
 		return job_unhold(sched, job, error);
 	case COMMAND_REQUEUE:
 		return job_requeue(sched, job, error);
+	case COMMAND_SUSPEND:
+		return job_suspend(sched, job, error);
+	case COMMAND_RESUME:
+		return job_resume(sched, job, error);
 	default:
 		return job_reprioritise(sched, job, command->reprioritise.priority, error);
 	}
@@ -499,9 +555,17 @@ static bool apply_to_slot(struct sched *sched, const struct command *command, st
 	}
 }
 
+static struct task_moved moved_of(const struct command *command)
+{
+	return (struct task_moved){ .done = command->task.released,
+		                    .took_ms = command->task.ago_ms,
+		                    .message = command->task.message };
+}
+
 static bool apply_to_task(struct sched *sched, const struct command *command, struct error *error)
 {
 	struct reservation *reservation = find_right(sched, command->task.reservation_id, error);
+	struct task_moved moved = moved_of(command);
 
 	if (!reservation || !is_from(reservation, command->task.node, error))
 		return false;
@@ -522,6 +586,7 @@ static bool apply_to_task(struct sched *sched, const struct command *command, st
 		                                       .ago_ms = command->task.ago_ms,
 		                                       .message = command->task.message,
 		                                       .use = &command->task.use,
+		                                       .foreign = command->task.foreign,
 		                                       .released = command->task.released },
 		                   error);
 	case COMMAND_TASK_NOTICE:
@@ -529,6 +594,10 @@ static bool apply_to_task(struct sched *sched, const struct command *command, st
 		                   error);
 	case COMMAND_TASK_CHECKPOINT:
 		return task_checkpoint(sched, reservation, error);
+	case COMMAND_TASK_SUSPENDED:
+		return task_suspended(sched, reservation, &moved, error);
+	case COMMAND_TASK_RESUMED:
+		return task_resumed(sched, reservation, &moved, error);
 	default:
 		return task_released(sched, reservation, error);
 	}
@@ -553,6 +622,8 @@ static bool sched_dispatch(struct sched *sched, const struct command *command, s
 	case COMMAND_UNHOLD:
 	case COMMAND_REQUEUE:
 	case COMMAND_REPRIORITISE:
+	case COMMAND_SUSPEND:
+	case COMMAND_RESUME:
 		return apply_to_job(sched, command, error);
 	case COMMAND_NODE_REPORT:
 		return node_report_apply(sched, &command->report, error);
@@ -568,11 +639,24 @@ static bool sched_dispatch(struct sched *sched, const struct command *command, s
 		return node_report_dead(sched, command->node, error);
 	case COMMAND_NODE_REMOVE:
 		return node_report_remove(sched, command->node, error);
+	case COMMAND_NODE_FACTS:
+		return facts_apply(sched, &command->facts, error);
+	case COMMAND_PUT_NODE_CLASS:
+		return node_class_apply(sched, command->node_class.name, command->node_class.nodes,
+		                        error);
+	case COMMAND_PUT_GUEST:
+		return guest_put(sched, &command->guest, error);
+	case COMMAND_REMOVE_GUEST:
+		return guest_remove(sched, command->guest_name, error);
+	case COMMAND_CHARGE:
+		return charge_tenants(sched, command->charges, error);
 	case COMMAND_TASK_STARTED:
 	case COMMAND_TASK_REFUSED:
 	case COMMAND_TASK_EXITED:
 	case COMMAND_TASK_CHECKPOINT:
 	case COMMAND_TASK_NOTICE:
+	case COMMAND_TASK_SUSPENDED:
+	case COMMAND_TASK_RESUMED:
 	case COMMAND_MEMORY_RELEASED:
 		return apply_to_task(sched, command, error);
 	case COMMAND_PUT_MODEL:
@@ -594,7 +678,7 @@ static bool sched_dispatch(struct sched *sched, const struct command *command, s
 	case COMMAND_SLOT_EXITED:
 		return apply_to_slot(sched, command, error);
 	case COMMAND_MIX:
-		return workload_mix_fix(&sched->workload_mix, command->mix, error);
+		return workload_mix_fix(&sched->placement.workload_mix, command->mix, error);
 	case COMMAND_TIME:
 		time_passed(sched);
 		return true;
@@ -670,12 +754,20 @@ bool sched_load(struct sched *sched, enum record_kind kind, const void *record, 
 		           : reservation_load(sched, record, error);
 	case RECORD_PROMISE:
 		return promise_load(sched, record, error);
-	case RECORD_LESSON:
-		return predict_load(&sched->predictor, record, error);
+	case RECORD_GUESS:
+		return predict_load_guess(&sched->predictor, record, error);
+	case RECORD_OUTCOME:
+		return predict_load_outcome(&sched->predictor, record, error);
 	case RECORD_MIX:
-		return workload_mix_load(&sched->workload_mix, record, error);
+		return workload_mix_load(&sched->placement.workload_mix, record, error);
 	case RECORD_BACKOFF:
 		return backoff_load(sched, record, error);
+	case RECORD_NODE_CLASS:
+		return cluster_put_node_class(&sched->cluster, record) != NULL;
+	case RECORD_GUEST:
+		return guest_load(sched, record) != NULL;
+	case RECORD_TRIAL:
+		return trial_load(sched, record, error);
 	case RECORD_DECISION:
 	case RECORD_RUN:
 	case RECORD_PRICE:
@@ -689,7 +781,8 @@ bool sched_load_end(struct sched *sched, struct error *error)
 {
 	struct effects scratch = { 0 };
 
-	if (!record_check_all(sched, error) || !tenants_loaded(&sched->tenants, error))
+	if (!record_check_all(sched, error) || !tenants_loaded(&sched->tenants, error) ||
+	    !predict_loaded(sched, error))
 		return false;
 	sched->effects = &scratch;
 	cluster_order(&sched->cluster);
@@ -712,16 +805,14 @@ bool sched_load_end(struct sched *sched, struct error *error)
 
 void sched_check(const struct sched *sched)
 {
-	ledger_check(sched);
+	ledger_check(&sched->ledger);
 	tenants_check(&sched->tenants);
 	slots_check(sched);
 	routes_check(sched);
 	evict_check(sched);
-	if (sched->indexed)
+	if (sched->index.built)
 		index_check(&sched->index, &sched->cluster, &sched->config);
-	scarcity_check(sched);
-	score_caches_check((struct sched *)sched);
-	rack_capacity_check((struct sched *)sched);
+	placement_check((struct placement *)&sched->placement);
 }
 
 const struct meta_record *sched_meta(const struct sched *sched)

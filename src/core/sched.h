@@ -32,6 +32,37 @@ struct submit_trial {
 bool sched_takes_all(struct sched *sched, struct submit_trial *trials, size_t count,
                      int64_t now_ms);
 
+/* What would become of a submission: whether it would start, when, and where. */
+enum forecast_kind {
+	FORECAST_NOW,     /* at the next pass */
+	FORECAST_LATER,   /* at `start_ms` at the earliest, if running jobs end as expected */
+	FORECAST_WAITS,   /* nobody can tell when: see `reasons` */
+	FORECAST_NEVER,   /* the nodes that there are could never run it */
+	FORECAST_REPEATS, /* it is a job that is known already: `job_id` */
+};
+extern const struct words forecast_kind_words;
+#define FORECAST_GPUS_MAX 64
+struct submit_forecast {
+	enum forecast_kind kind;
+	int64_t job_id;                    /* FORECAST_REPEATS */
+	int64_t start_ms;                  /* NOW, LATER; 0: unknown */
+	int64_t position, tenant_position; /* waiting jobs ahead of it: all, and its tenant's */
+	bool queued;                       /* it would be in the queue: the positions count */
+	bool may_preempt;                  /* its tenant may stop others for it */
+	int64_t expected_ms, p90_ms, confidence;
+	int64_t count; /* jobs of its array, of which this is the first; or 1 */
+	int64_t node_ids[FORECAST_GPUS_MAX];
+	int64_t gpu_ids[FORECAST_GPUS_MAX]; /* 0: the task has none */
+	int place_count;                    /* GPUs, or tasks without one; the first of them */
+	int64_t places;                     /* all of them */
+};
+/* As if it were submitted at that time, with nothing else happening before. Changes nothing that
+ * decides. False with the reason for which it would be refused. `reasons` gets sentences, one per
+ * line, for what is neither started nor repeated; `viewer` as below. */
+bool sched_forecast(struct sched *sched, const struct submit_command *submit, int64_t now_ms,
+                    int64_t viewer, struct submit_forecast *forecast, struct buffer *reasons,
+                    struct error *error);
+
 /* Loading: begin with a new scheduler, give it every record once, in the order
  * of enum record_kind, then end. The result behaves exactly like the scheduler that
  * wrote the records. False with a reason if the records contradict each other. */
@@ -68,6 +99,10 @@ bool sched_why(struct sched *sched, int64_t job_id, int64_t viewer, struct buffe
 /* What a model has, what it wants, and what it waits for. False if it is not known. */
 bool sched_why_model(struct sched *sched, int64_t model_id, int64_t viewer, struct buffer *buffer,
                      struct error *error);
+/* Says all reasons why a node does not take the next tasks of a waiting job, apart from its GPUs.
+ * False if the job or the node is not known, or the job does not wait. */
+bool sched_why_node(struct sched *sched, int64_t job_id, const char *node, node_refusal_say *say,
+                    void *context, struct error *error);
 /* The steps by which a waiting job would be decided about now, under the tags
  * that operators look for. */
 bool sched_trace(struct sched *sched, int64_t job_id, struct buffer *buffer, struct error *error);

@@ -11,10 +11,7 @@
 #include "core/place/applicant.h"
 #include "core/place/fit.h"
 #include "core/place/place.h"
-#include "core/place/rack_capacity.h"
-#include "core/place/scarcity.h"
-#include "core/place/score_cache.h"
-#include "core/place/workload_mix.h"
+#include "core/place/placement.h"
 #include "core/promise/promise.h"
 #include "core/queue/job.h"
 #include "core/queue/predict.h"
@@ -43,12 +40,10 @@ struct sched {
 	struct config_record config;
 	bool config_dirty;
 	struct cluster cluster;
-	uint64_t cluster_version; /* another number when nodes, models or labels change */
 	struct index index;
-	struct score_caches score_caches;
-	struct rack_capacity rack_capacity;
-	bool indexed, counted; /* the index, and the cluster's totals, are right */
-	int64_t asked_mib;     /* the smallest GPU that the jobs' `asked` is based on */
+	struct ledger ledger; /* what reservations are accounted in */
+	struct placement placement;
+	int64_t asked_mib; /* the smallest GPU that the jobs' `asked` is based on */
 	struct tenants tenants;
 	struct models models;
 	struct routes routes;
@@ -58,8 +53,6 @@ struct sched {
 	struct text_map keys;          /* idempotency keys: "tenant id/key" to job */
 	struct shapes shapes;
 	struct predictor predictor;
-	struct workload_mix workload_mix;
-	struct scarcity scarcity;
 	struct plan plan;
 	struct pass pass;
 	struct room room;
@@ -71,6 +64,8 @@ struct sched {
 	struct promise **promises; /* by the ids of their jobs */
 	size_t promise_count, promise_capacity;
 	struct ranktree understaffed;     /* jobs below their minimum, by (when to stop them, id) */
+	struct ranktree suspended;        /* suspended jobs, by (suspended_ms, id) */
+	struct map trials;                /* struct trial, by id */
 	struct map arrays;                /* array id -> struct array * */
 	int64_t victims, movable_victims; /* jobs in the tenants' trees of victims */
 	int64_t queued;                   /* jobs in the queues of their tenants */
@@ -80,6 +75,11 @@ struct sched {
 };
 
 static inline int64_t sched_now(const struct sched *sched) { return sched->meta.now_ms; }
+
+/* Points the ledger and placement to their parts of this scheduler. */
+void sched_connect(struct sched *sched);
+/* Commits the open plan and marks what it changed for writing. */
+void sched_commit(struct sched *sched);
 
 /* Marks for writing at the end of the command. */
 void sched_dirty_job(struct sched *sched, struct job *job);
@@ -121,6 +121,15 @@ bool node_report_gpu(struct sched *sched, const struct gpu_report_command *repor
                      struct error *error);
 bool node_report_state(struct sched *sched, const char *name, enum node_state state,
                        struct error *error);
+/* What is known of nodes beside their reports; see facts.c. */
+bool facts_apply(struct sched *sched, const struct node_facts_command *facts, struct error *error);
+bool node_class_apply(struct sched *sched, const char *name, const char *nodes,
+                      struct error *error);
+bool guest_put(struct sched *sched, const struct guest_command *command, struct error *error);
+bool guest_remove(struct sched *sched, const char *name, struct error *error);
+struct guest *guest_load(struct sched *sched, const struct guest_record *record);
+/* Takes all guests off a node that goes. */
+void guests_leave(struct sched *sched, struct node *node);
 /* The clock was wrong and goes to `to_ms`, forward or back. Durations, ages and what is due
  * stay as they are; requests end, and expected starts are made again. `clamp`, back only: the
  * clock was right before it ran ahead, so times up to `to_ms` are true and stay. */

@@ -42,6 +42,20 @@ void sched_gone_reservation(struct sched *sched, struct reservation *reservation
 	sched_dirty_reservation(sched, reservation);
 }
 
+void sched_commit(struct sched *sched)
+{
+	const struct plan *plan = &sched->plan;
+
+	plan_commit(&sched->ledger);
+	for (size_t i = 0; i < plan->count; i++) {
+		struct reservation *reservation = plan->steps[i].reservation;
+		if (plan->steps[i].kind == STEP_LEAVE)
+			sched_gone_reservation(sched, reservation);
+		else
+			sched_dirty_reservation(sched, reservation);
+	}
+}
+
 /* Nodes, GPUs and tenants change seldom: a short look back is enough. */
 static bool is_dirty(const struct sched *sched, enum record_kind kind, const void *what)
 {
@@ -112,6 +126,7 @@ void sched_forget_gpu(struct sched *sched, struct gpu *gpu)
 
 void sched_forget_node(struct sched *sched, struct node *node)
 {
+	guests_leave(sched, node);
 	dirty_forget(sched, RECORD_NODE, node);
 	effects_delete(sched->effects, RECORD_NODE, node->r.id, 0);
 	sched_event(sched, (struct event){
@@ -156,13 +171,14 @@ static enum run_ending ending_of(const struct reservation *reservation)
 		return reservation->ending;
 	if (reservation->slot)
 		return RUN_UNLOADED;
+	if (phase_is_suspended(reservation->phase))
+		return RUN_SUSPENDED;
 	return reservation->phase == PHASE_CLAIM ? RUN_WITHDRAWN : RUN_REQUEUED;
 }
 
 static void write_run(struct sched *sched, const struct reservation *reservation)
 {
-	struct amounts amounts = reservation_amounts(reservation);
-	bool released = reservation->phase == PHASE_RELEASING;
+	struct amounts amounts = reservation_asks(reservation);
 
 	effects_put(
 	    sched->effects, RECORD_RUN,
@@ -178,11 +194,21 @@ static void write_run(struct sched *sched, const struct reservation *reservation
 	                          .cpu_milli = amounts.of[AMOUNT_CPU],
 	                          .began_ms = reservation->counted_ms,
 	                          .started_ms = reservation->started_ms,
-	                          .ended_ms = released ? reservation->since_ms : sched_now(sched),
+	                          .ended_ms = reservation->ended_ms,
 	                          .ending = (int32_t)reservation->ending,
 	                          .exit_code = reservation->exit_code,
 	                          .peak_mib = reservation->peak_mib,
-	                          .energy_mj = reservation->energy_mj });
+	                          .energy_mj = reservation->energy_mj,
+	                          .saved_ms = reservation->saved_ms });
+}
+
+/* The last checkpoint of its job, if that was in this run. */
+static int64_t saved_in(const struct reservation *reservation)
+{
+	const struct job *job = reservation->job;
+	int64_t saved_ms = job ? max64(job->s.checkpoint_ms, job->saved_ms) : 0;
+
+	return saved_ms > reservation->counted_ms ? saved_ms : 0;
 }
 
 /* A reservation counts for its tenant as of the end of a command, when tenants are
@@ -190,8 +216,14 @@ static void write_run(struct sched *sched, const struct reservation *reservation
  * node measured may come when it counts no more: the run is then written again. */
 static void meter_run(struct sched *sched, struct reservation *reservation)
 {
-	bool counts = !reservation->gone && reservation->phase != PHASE_RELEASING;
+	bool counts = !reservation->gone && reservation_is_billed(reservation);
 	bool is_over = !counts && reservation->run_id == 0 && reservation->counted_ms > 0;
+
+	if (counts && reservation->run_id != 0) { /* it was suspended */
+		reservation->run_id = reservation->counted_ms = reservation->ended_ms = 0;
+		reservation->started_ms = reservation->saved_ms = 0;
+		reservation->ending = RUN_GOES_ON;
+	}
 
 	if (counts && reservation->counted_ms == 0)
 		reservation->counted_ms = max64(sched_now(sched), 1);
@@ -200,6 +232,11 @@ static void meter_run(struct sched *sched, struct reservation *reservation)
 	if (is_over) {
 		reservation->ending = ending_of(reservation);
 		reservation->run_id = ++sched->meta.last_run_id;
+		reservation->ended_ms =
+		    reservation->gone ? sched_now(sched) : reservation->since_ms;
+		if (reservation->gone && reservation->phase == PHASE_RELEASING)
+			reservation->ended_ms = reservation->since_ms;
+		reservation->saved_ms = saved_in(reservation);
 	}
 	if (is_over || (reservation->measured && reservation->run_id != 0))
 		write_run(sched, reservation);
@@ -235,9 +272,13 @@ static void write_reservation(struct sched *sched, struct reservation *reservati
 			.since_ms = reservation->since_ms,
 			.parts = { rows, reservation->part_count },
 			.counted_ms = reservation->counted_ms,
+			.saved_ms = reservation->saved_ms,
 			.started_ms = reservation->started_ms,
 			.ending = (int32_t)reservation->ending,
-			.run_id = reservation->run_id });
+			.run_id = reservation->run_id,
+			.away = reservation->away,
+			.copy_bytes = reservation->copy_bytes,
+			.ended_ms = reservation->ended_ms });
 }
 
 static void write_task(struct sched *sched, struct job *job, int place)
@@ -294,6 +335,16 @@ static void write_slot(struct sched *sched, struct slot *slot)
 	else if (slot->recorded)
 		effects_delete(sched->effects, RECORD_SLOT, slot->r.id, 0);
 	slot->recorded = true;
+}
+
+/* The runs that ended in this command know what they saved. */
+static void forget_ended_runs(struct sched *sched)
+{
+	for (size_t i = 0; i < sched->dirty.count; i++) {
+		struct job *job = sched->dirty.items[i].what;
+		if (job && sched->dirty.items[i].kind == RECORD_JOB_STATE)
+			job->saved_ms = 0;
+	}
 }
 
 static void free_gone(struct sched *sched)
@@ -369,14 +420,15 @@ void sched_flush(struct sched *sched)
 	for (size_t i = 0; i < sched->dirty.count; i++)
 		if (sched->dirty.items[i].what)
 			write_item(sched, &sched->dirty.items[i]);
+	forget_ended_runs(sched);
 	free_gone(sched);
 	sched->dirty.count = 0;
 	if (sched->config_dirty)
 		effects_put(sched->effects, RECORD_CONFIG, &sched->config);
 	sched->config_dirty = false;
-	if (sched->workload_mix.dirty)
-		effects_put(sched->effects, RECORD_MIX, &sched->workload_mix.r);
-	sched->workload_mix.dirty = false;
+	if (sched->placement.workload_mix.dirty)
+		effects_put(sched->effects, RECORD_MIX, &sched->placement.workload_mix.r);
+	sched->placement.workload_mix.dirty = false;
 	if (meta_changed(sched))
 		effects_put(sched->effects, RECORD_META, &sched->meta);
 	sched->written_meta = sched->meta;

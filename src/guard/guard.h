@@ -19,23 +19,22 @@
  * a C library (glibc 2.17 or later), and takes no lock on the way of a kernel launch.
  *
  * What it does not know, and the agent's measurements have to catch:
- * - Programs that it is not in: static ones, setuid ones, those that were started
- *   without LD_PRELOAD, and whatever is in a container that has not got the library.
- *   They have no place in the segment (watch_is_guarded).
+ * - Programs that it is not in: static ones, setuid ones, those that were started by a
+ *   system call of their parent's own without LD_PRELOAD (exec.c puts it back elsewhere), and
+ *   whatever is in a container that has not got the library. They have no place in the segment
+ *   (watch_is_guarded).
  * - A program that wants to get round it: by its own system calls on the device
  *   files, by the driver's private tables (cuGetExportTable), by finding libc's dlsym
  *   in another way than by name, by writing into the segment.
- * - Libraries loaded by dlmopen, or with RTLD_DEEPBIND and linked to the driver.
  * - Memory taken by OpenGL, Vulkan, OptiX's and video's own interfaces, until CUDA
  *   imports it or NVML shows it.
- * - Graphs: the memory of a launched graph counts once the process has waited for the
- *   GPU after it; it is refused beforehand only when one node can never fit.
- * - Contexts, modules, kernels' local memory, printf and malloc heaps on the device,
- *   and libraries' workspaces that come with them: measured with NVML when a context
- *   is made and every two seconds with the next allocation, outside of containers;
- *   in containers the agent measures. Until then they are not counted.
+ * - Contexts, modules and libraries' workspaces that come with them: measured with NVML
+ *   when a context or a module is made, every two seconds with the next allocation, and
+ *   sooner when much was allocated; outside of containers, in which the agent measures.
+ *   Until then they are not counted. Kernels' local memory (when it is much), and printf and
+ *   malloc heaps on the device are charged when the program asks for them.
  * - The driver's rounding: allocations count in pages of 2 MiB, and by 512 bytes
- *   below 1 MiB; arrays by their shape, without the driver's padding.
+ *   below 1 MiB, whose pages the driver keeps until the last piece is freed.
  * - Green contexts, and pools that another process exports: measured, or counted where
  *   they are from.
  * - Memory imported by file descriptors: two pieces of the same size on the same GPU

@@ -12,7 +12,9 @@ static bool is_counted(const struct work *work)
 /* Its time on GPUs up to then, by its share of each. */
 static void count_time(struct work *work, int64_t until_ms)
 {
-	int64_t had_ms = max64(until_ms - work->kept.started_ms, 0);
+	const struct kept_work *kept = &work->kept;
+	int64_t left_ms = kept->memory == MEMORY_ON_GPU ? until_ms : kept->memory_ms;
+	int64_t had_ms = max64(left_ms - kept->started_ms - kept->paused_ms, 0);
 	int64_t share = 0;
 
 	for (int64_t i = 0; i < work->order.part_count; i++)
@@ -27,7 +29,7 @@ static void count_energy(const struct local_node *node, struct work *work, int64
 	int64_t elapsed_ms = max64(until_ms - max64(kept->accounted_ms, kept->started_ms), 0);
 	int64_t energy_mj = kept->use.energy_mj;
 
-	for (int64_t i = 0; i < work->order.part_count; i++) {
+	for (int64_t i = 0; i < work->order.part_count && kept->memory == MEMORY_ON_GPU; i++) {
 		const struct gpu_view *gpu = measure_gpu(node, work->order.parts[i].uuid);
 		int64_t share = max64(0, min64(work->order.parts[i].share, WHOLE_GPU));
 		int64_t power_mw = gpu ? max64(0, min64(gpu->reading.power_mw, INT32_MAX)) : 0;
@@ -57,6 +59,7 @@ void account_guard(struct work *work, const struct guard_reading *guard)
 {
 	struct task_use *use = &work->kept.use;
 
+	work->guarded = true;
 	if (!is_counted(work))
 		return;
 	use->limit_mib = in_range(guard->limit_mib);
@@ -83,6 +86,8 @@ void account_measured(struct local_node *node, const struct measured *measured)
 		struct work *work = work_find(node, measured->guards[i].reservation_id);
 		if (work)
 			account_guard(work, &measured->guards[i]);
+		if (work && measured->guards[i].changed)
+			enforce_limit_changed(node, work);
 	}
 	for (size_t i = 0; i < node->work_count; i++) {
 		struct work *work = node->works[i];
@@ -97,6 +102,7 @@ void account_measured(struct local_node *node, const struct measured *measured)
 
 void account_end(struct local_node *node, struct work *work)
 {
+	INVARIANT(work->kept.ended_ms <= node->now_ms);
 	count_time(work, work->kept.ended_ms);
 	count_energy(node, work, work->kept.ended_ms);
 }

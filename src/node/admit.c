@@ -9,7 +9,8 @@ struct others {
 	const struct work *whole; /* one that has the GPU to itself */
 };
 
-static struct others others_on(const struct local_node *node, const struct gpu_view *gpu)
+static struct others others_on(const struct local_node *node, const struct gpu_view *gpu,
+                               int64_t but)
 {
 	struct others others = { 0 };
 
@@ -17,6 +18,8 @@ static struct others others_on(const struct local_node *node, const struct gpu_v
 		const struct work *work = node->works[i];
 		const struct use *use = measure_use(node, work, gpu);
 		int64_t part = work_counts(work) ? work_part(work, gpu) : -1;
+		if (work->kept.reservation_id == but)
+			continue;
 		int64_t measured_mib = use ? use->owned_mib + use->charged_mib : 0;
 		int64_t reserved_mib = part >= 0 ? work->order.parts[part].memory_mib : 0;
 		if (part < 0 && measured_mib == 0)
@@ -27,6 +30,12 @@ static struct others others_on(const struct local_node *node, const struct gpu_v
 			others.whole = work;
 	}
 	return others;
+}
+
+int64_t admit_excess_mib(const struct local_node *node, const struct gpu_view *gpu)
+{
+	return gpu->reading.overhead_mib + gpu->foreign_mib + others_on(node, gpu, 0).memory_mib -
+	       gpu->reading.capacity_mib;
 }
 
 static bool admit_check_gpu(const struct gpu_view *gpu, const char *uuid, struct error *error)
@@ -41,14 +50,14 @@ static bool admit_check_gpu(const struct gpu_view *gpu, const char *uuid, struct
 	return true;
 }
 
-static bool check_part(const struct local_node *node, const struct order_part *part,
-                       struct error *error)
+static bool check_part(const struct local_node *node, int64_t reservation_id,
+                       const struct order_part *part, struct error *error)
 {
 	const struct gpu_view *gpu = measure_gpu(node, part->uuid);
 
 	if (!admit_check_gpu(gpu, part->uuid, error))
 		return false;
-	struct others others = others_on(node, gpu);
+	struct others others = others_on(node, gpu, reservation_id);
 	int64_t sum_mib =
 	    gpu->reading.overhead_mib + gpu->foreign_mib + others.memory_mib + part->memory_mib;
 	if (sum_mib > gpu->reading.capacity_mib)
@@ -69,8 +78,9 @@ static bool check_part(const struct local_node *node, const struct order_part *p
 
 bool admit_check(const struct local_node *node, const struct node_order *order, struct error *error)
 {
+	INVARIANT(order->kind == ORDER_START || order->kind == ORDER_LOAD);
 	for (int64_t i = 0; i < order->part_count; i++)
-		if (!check_part(node, &order->parts[i], error))
+		if (!check_part(node, order->reservation_id, &order->parts[i], error))
 			return false;
 	if (order->kind == ORDER_START && order->lease_loss == LEASE_STOP &&
 	    node->lease_until_ms <= node->now_ms)
@@ -83,6 +93,7 @@ static void admit_decide(struct local_node *node, struct work *work)
 {
 	struct error error = { 0 };
 
+	INVARIANT(work->kept.phase == WORK_WAITING);
 	if (admit_check(node, &work->order, &error))
 		work_begin(node, work);
 	else

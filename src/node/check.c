@@ -15,6 +15,7 @@ static void check_work(const struct local_node *node, const struct work *work)
 	INVARIANT(!kept->gone || kept->phase >= WORK_OVER);
 	INVARIANT(!kept->ready || (kept->slot && kept->phase < WORK_OVER));
 	INVARIANT(work->release_change == 0 || kept->phase == WORK_BACK);
+	INVARIANT(work->judged_by == 0 || kept->phase == WORK_OVER);
 }
 
 /* All that is used is somebody's: an owner's, charged to one, or foreign. */

@@ -1,6 +1,8 @@
 /* enforce.c - what a measurement or the end of a lease means for works that run */
 #include "node/local.h"
 
+#define CHANGED_REPEAT_MS 60000
+
 /* The GPU on which it uses most beyond what it may; NULL: on none. */
 static const struct use *worst_use(const struct local_node *node, const struct work *work,
                                    int64_t *reserved_mib)
@@ -8,6 +10,7 @@ static const struct use *worst_use(const struct local_node *node, const struct w
 	const struct use *worst = NULL;
 	int64_t worst_mib = node->policy.overuse_tolerance_mib;
 
+	INVARIANT(work_is_up(work));
 	for (const struct use *use = measure_first_use(node, work); use;
 	     use = measure_next_use(node, use)) {
 		int64_t part = work_part(work, &node->measure.gpus[use->gpu]);
@@ -37,6 +40,12 @@ static void warn(struct local_node *node, const struct work *work, enum change_k
 	link_change(node, &change);
 }
 
+static bool is_stopped_for_overuse(const struct local_node *node, const struct work *work)
+{
+	return node->policy.overuse == OVERUSE_STOP ||
+	       (node->policy.overuse == OVERUSE_GUARDED && work->guarded);
+}
+
 static void check_overuse(struct local_node *node, struct work *work)
 {
 	int64_t reserved_mib = 0;
@@ -54,9 +63,20 @@ static void check_overuse(struct local_node *node, struct work *work)
 		work->over_ms = max64(node->now_ms, 1);
 		warn(node, work, CHANGE_OVER, 0, message.text);
 	}
-	if (node->policy.overuse == OVERUSE_STOP &&
+	if (is_stopped_for_overuse(node, work) &&
 	    node->now_ms - work->over_ms >= node->policy.overuse_stop_ms)
 		work_stop(node, work, END_OVER, 0, message.text);
+}
+
+void enforce_limit_changed(struct local_node *node, struct work *work)
+{
+	if (!work_is_up(work) ||
+	    (work->changed_ms > 0 && node->now_ms - work->changed_ms < CHANGED_REPEAT_MS))
+		return;
+	work->changed_ms = max64(node->now_ms, 1);
+	warn(node, work, CHANGE_UNGUARDED, 0,
+	     "the limit of GPU memory in its guard was changed, and was put right: programs that "
+	     "run as the same user can write it");
 }
 
 static const struct process_reading *unguarded_process(const struct local_node *node,
@@ -124,7 +144,8 @@ static void check_idle(struct local_node *node, struct work *work)
 {
 	const struct node_policy *policy = &node->policy;
 
-	if (policy->idle_ms == 0 || work->kept.slot || work->kept.phase != WORK_RUNNING)
+	if (policy->idle_ms == 0 || work->kept.slot || work->kept.phase != WORK_RUNNING ||
+	    work->kept.memory != MEMORY_ON_GPU)
 		return;
 	if (is_busy(node, work)) {
 		work->busy_ms = node->now_ms;
@@ -200,6 +221,7 @@ static bool is_back(const struct local_node *node, struct work *work)
 
 void enforce_measured(struct local_node *node)
 {
+	INVARIANT(node->measure.any);
 	for (size_t i = node->work_count; i-- > 0;) {
 		struct work *work = node->works[i];
 		if (work_is_up(work)) {

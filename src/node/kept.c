@@ -18,6 +18,7 @@ static const struct words phase_words_of_work =
 	F(T, ended_ms) F(T, accounted_ms) F(T, use.peak_mib) F(T, use.gpu_ms) F(T, use.energy_mj)                     \
 	F(T, use.host_peak_bytes) F(T, use.cpu_ms) F(T, use.limit_mib) F(T, use.guard_peak_mib)    \
 	F(T, use.refusals) F(T, use.refused_mib) F(T, use.unguarded)
+#define LATER_FIELDS(F, T) F(T, memory) F(T, memory_ms) F(T, copy_bytes) F(T, paused_ms)
 /* clang-format on */
 
 const struct record_type kept_node_type =
@@ -28,6 +29,9 @@ const struct record_type kept_work_type =
 static const struct record_type more_type =
     RECORD_TYPE("kept_work", 1, struct kept_work, MORE_FIELDS);
 
+static const struct record_type later_type =
+    RECORD_TYPE("kept_work", 1, struct kept_work, LATER_FIELDS);
+
 static bool at_end(const uint8_t *at, const uint8_t *end, struct error *error)
 {
 	return at == end || error_set(error, ERROR_CORRUPT, "what is kept has %lld bytes too many",
@@ -36,6 +40,7 @@ static bool at_end(const uint8_t *at, const uint8_t *end, struct error *error)
 
 void kept_node_encode(struct buffer *buffer, const struct kept_node *kept)
 {
+	INVARIANT(kept->term >= 0 && kept->connection >= 0 && kept->connection <= CONNECTION_MAX);
 	fields_encode(buffer, &kept_node_type, kept);
 }
 
@@ -56,9 +61,12 @@ bool kept_node_decode(struct arena *arena, const void *data, size_t size, struct
 void kept_work_encode(struct buffer *buffer, const struct kept_work *kept,
                       const struct node_order *order)
 {
+	INVARIANT(kept->reservation_id == order->reservation_id);
+	INVARIANT(kept->standing.count == order->part_count);
 	fields_encode(buffer, &kept_work_type, kept);
 	fields_encode(buffer, &node_order_type, order);
 	fields_encode(buffer, &more_type, kept);
+	fields_encode(buffer, &later_type, kept);
 }
 
 static bool is_time(int64_t time_ms)
@@ -88,10 +96,13 @@ static bool check_work(const struct kept_work *kept, const struct node_order *or
 	if (!node_order_check(order, error))
 		return false;
 	if (kept->reservation_id != order->reservation_id ||
-	    kept->standing.count != order->part_count || order->kind == ORDER_STOP ||
-	    kept->slot != (order->kind == ORDER_LOAD) || kept->reason < 0 ||
-	    kept->reason >= END_REASONS || kept->phase <= WORK_WAITING || kept->phase > WORK_BACK ||
-	    (kept->ready && (!kept->slot || kept->phase >= WORK_OVER)) ||
+	    kept->standing.count != order->part_count || order->kind >= ORDER_STOP ||
+	    kept->memory < MEMORY_ON_GPU || kept->memory > MEMORY_COMING ||
+	    (kept->memory != MEMORY_ON_GPU && kept->slot) || !is_time(kept->memory_ms) ||
+	    kept->copy_bytes < 0 || kept->copy_bytes > HOST_BYTES_MAX ||
+	    !is_time(kept->paused_ms) || kept->slot != (order->kind == ORDER_LOAD) ||
+	    kept->reason < 0 || kept->reason >= END_REASONS || kept->phase <= WORK_WAITING ||
+	    kept->phase > WORK_BACK || (kept->ready && (!kept->slot || kept->phase >= WORK_OVER)) ||
 	    (kept->gone && kept->phase < WORK_OVER) || (kept->phase == WORK_BACK && !kept->gone) ||
 	    !check_standing(kept) || !check_use(&kept->use))
 		return error_set(error, ERROR_CORRUPT,
@@ -110,5 +121,6 @@ bool kept_work_decode(struct arena *arena, const void *data, size_t size, struct
 	return fields_decode(arena, &kept_work_type, kept, &at, end, error) &&
 	       fields_decode(arena, &node_order_type, order, &at, end, error) &&
 	       (at == end || fields_decode(arena, &more_type, kept, &at, end, error)) &&
+	       (at == end || fields_decode(arena, &later_type, kept, &at, end, error)) &&
 	       at_end(at, end, error) && check_work(kept, order, error);
 }

@@ -20,6 +20,14 @@ enum work_phase {
 	WORK_BACK,     /* nothing is left of it; kept until its end is acknowledged */
 };
 
+/* Where the GPU memory of a running task is. */
+enum work_memory {
+	MEMORY_ON_GPU,
+	MEMORY_LEAVING, /* it is being moved to host memory */
+	MEMORY_AWAY,    /* it was moved, and measured as gone from its GPUs once `told` */
+	MEMORY_COMING,  /* it is being moved back */
+};
+
 /* A task or a slot, under the reservation that is its key. `order` says what it
  * may use and is fixed. Times are by the node's clock, 0 where it is not so yet. */
 struct kept_work {
@@ -39,6 +47,10 @@ struct kept_work {
 	int64_t ended_ms;     /* from WORK_OVER on */
 	int64_t accounted_ms; /* up to then `use` has the energy */
 	struct task_use use;
+	int32_t memory;       /* enum work_memory */
+	int64_t memory_ms;    /* since when; MEMORY_AWAY: it was told to leave then */
+	int64_t copy_bytes;   /* host memory that it may have beside its own until it is back */
+	int64_t paused_ms;    /* how long it was not on its GPUs, before that */
 	struct rows standing; /* 1 wide, per part: MiB on its GPU that no process explains
 	                         and that were there before anything of ours was */
 };

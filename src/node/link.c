@@ -10,7 +10,8 @@ static struct message message_of(const struct local_node *node, enum message_kin
 		                 .boot = node->identity.boot,
 		                 .connection = node->kept.connection,
 		                 .term = node->kept.term,
-		                 .acknowledged = orders_kept(node) };
+		                 .acknowledged = orders_kept(node),
+		                 .protocol = node->link.protocol };
 }
 
 static void send_bytes(struct local_node *node, const void *data, size_t size)
@@ -37,6 +38,7 @@ static int64_t send_numbered(struct local_node *node, struct message *message)
 	struct link *link = &node->link;
 	struct buffer buffer = { 0 };
 
+	INVARIANT(link->state >= LINK_WELCOME);
 	message->number = ++link->sent;
 	message_encode(&buffer, message);
 	send_bytes(node, buffer.data, buffer.size);
@@ -83,12 +85,15 @@ static void reset(struct local_node *node)
 void link_connected(struct local_node *node)
 {
 	reset(node);
+	INVARIANT(node->link.state == LINK_DOWN && node->link.pending_count == 0);
 	node->kept.connection++;
 	node_write(node);
 	node->link.state = LINK_HELLO;
 	node->link.heard_ms = node->now_ms;
+	node->link.protocol = node->next_protocol > 0 ? node->next_protocol : NODE_PROTOCOL;
+	node->next_protocol = 0; /* the scheduler may be another one after this connection */
 	struct message hello = message_of(node, MESSAGE_HELLO);
-	hello.hello = (struct hello){ node->identity.name, NODE_PROTOCOL, node->now_ms };
+	hello.hello = (struct hello){ node->identity.name, node->link.protocol, node->now_ms };
 	link_send(node, &hello);
 }
 
@@ -174,6 +179,7 @@ void link_measured(struct local_node *node)
 	struct message snapshot = message_of(node, MESSAGE_SNAPSHOT);
 	bool first = link->state == LINK_WELCOME;
 
+	INVARIANT(link->snapshot_wanted && node->measure.number >= link->snapshot_asked);
 	report_snapshot(node, &snapshot, &arena);
 	send_numbered(node, &snapshot);
 	arena_free(&arena);
@@ -200,6 +206,7 @@ static void take_acknowledgement(struct local_node *node)
 {
 	struct link *link = &node->link;
 
+	INVARIANT(link->forgotten <= link->stored && link->stored <= link->sent);
 	if (link->stored == link->forgotten || link->stored_issued > link->received)
 		return;
 	link->forgotten = link->stored;
@@ -227,6 +234,8 @@ static void refused(struct local_node *node, const struct message *message)
 {
 	/* Written with the next connection. */
 	node->kept.connection = max64(node->kept.connection, message->refusal.connection);
+	if (node->link.state == LINK_HELLO)
+		node->next_protocol = message_refused_protocol(message->refusal.message);
 	link_give_up(node, message->refusal.message);
 }
 

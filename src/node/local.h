@@ -17,13 +17,21 @@ struct work {
 	bool told;              /* as running, by a snapshot */
 	int64_t release_change; /* the change that told of its release; 0: not told */
 	/* Of this life of the agent. */
+	int64_t asked_away; /* kept.memory: the measurement that can show its memory as gone, or
+	                       that there is room for it to come; 0: none is waited for */
+	int64_t moved_ms; /* kept.memory: its agent said that it left, or was told to let it come */
 	int64_t asked_gone; /* kept.gone: the measurement that can show its memory as back */
 	int64_t clear_ms;   /* nothing of what is left is charged to it, since then; 0: it is */
 	int64_t back_ms;    /* WORK_BACK: since when */
 	int64_t next_kill_ms, next_late_ms; /* INT64_MAX: never */
+	int64_t changed_ms;                 /* it was last told that its limit was changed */
 	int64_t over_ms;                    /* uses too much since then; 0: it does not */
 	int64_t busy_ms;                    /* one of its GPUs was in use then */
+	int64_t crowded_ms;  /* others had memory of its reservation then; 0: never */
+	const char *crowded; /* how much */
+	int64_t judged_by;   /* its end is told when this measurement says why; 0: at once */
 	bool idle_told, unguarded_told;
+	bool guarded;       /* its guard was read in this life */
 	int64_t written_ms; /* what it uses was last written then */
 	int64_t active;     /* requests in flight in a slot */
 	int64_t unhealthy;  /* checks that failed in a row */
@@ -92,6 +100,7 @@ struct turned_down {
 /* The conversation with a scheduler. */
 struct link {
 	enum link_state state;
+	int64_t protocol; /* that this side speaks */
 	int64_t term;
 	int64_t heard_ms;
 	int64_t received;        /* orders, in order of their numbers */
@@ -124,10 +133,12 @@ struct local_node {
 	size_t work_count, work_capacity;
 	struct measure measure;
 	struct link link;
-	int64_t next_beat_ms;
-	int64_t lease_until_ms;  /* 0: none */
-	struct outputs *outputs; /* while an input is applied */
-	bool asked_now;          /* for a measurement, by this input */
+	int64_t next_protocol; /* of the next connection: the last was refused for its own; 0:
+	                        * NODE_PROTOCOL */
+	int64_t next_beat_ms, watched_ms; /* watched: a measurement was last asked for then */
+	int64_t lease_until_ms;           /* 0: none */
+	struct outputs *outputs;          /* while an input is applied */
+	bool asked_now;                   /* for a measurement, by this input */
 };
 
 /* node.c: what is to be done. */
@@ -171,11 +182,28 @@ static inline bool work_is_up(const struct work *work)
 {
 	return work->kept.phase == WORK_STARTING || work->kept.phase == WORK_RUNNING;
 }
-/* Has a right to its parts: they count, whatever is measured. */
-static inline bool work_counts(const struct work *work)
+/* There, or not gone yet. */
+static inline bool work_is_there(const struct work *work)
 {
 	return work->kept.phase > WORK_WAITING && work->kept.phase < WORK_BACK;
 }
+/* Has a right to its parts: they count, whatever is measured. */
+static inline bool work_counts(const struct work *work)
+{
+	return work_is_there(work) && work->kept.memory != MEMORY_AWAY;
+}
+/* How long it has run, without the time that it was suspended. */
+int64_t work_ran_ms(const struct local_node *node, const struct work *work);
+
+/* suspend.c: GPU memory that goes to host memory and back. */
+void suspend_order(struct local_node *node, const struct node_order *order);
+void resume_order(struct local_node *node, const struct node_order *order);
+void suspend_event(struct local_node *node, struct work *work, enum input_kind kind,
+                   const struct work_event *event);
+/* A measurement was taken: those that left are gone, those that come may. */
+void suspend_measured(struct local_node *node);
+/* The agent started again: what was under way is done again. */
+void suspend_restart(struct local_node *node, struct work *work);
 /* Ended without a result to tell: the scheduler learns it from a snapshot. */
 static inline bool work_is_untold(const struct work *work)
 {
@@ -210,6 +238,17 @@ bool admit_check(const struct local_node *node, const struct node_order *order,
                  struct error *error);
 /* Decides about those that wait and could be checked by the last measurement. */
 void admit_waiting(struct local_node *node);
+/* By how much all that counts on a GPU exceeds its capacity; negative: what is free. */
+int64_t admit_excess_mib(const struct local_node *node, const struct gpu_view *gpu);
+
+/* crowding.c: tasks that fail because others took memory that they had reserved. */
+/* Looks at those that run, and tells the ends that waited for this measurement. */
+void crowding_measured(struct local_node *node);
+/* It has just failed: its end waits until a measurement shows whether that was its own doing. */
+void crowding_hold(struct local_node *node, struct work *work);
+/* Tells the end all the same if no measurement came in time. */
+void crowding_time(struct local_node *node, struct work *work);
+int64_t crowding_wake_ms(const struct work *work);
 
 /* account.c: what works use, for those who pay. */
 /* Counts up to the measurement that was just taken. */
@@ -221,6 +260,8 @@ void account_end(struct local_node *node, struct work *work);
 
 /* enforce.c: those that use too much, or nothing, and releases, by a measurement. */
 void enforce_measured(struct local_node *node);
+/* Somebody changed the limit in the guard of a work: its people are told now and then. */
+void enforce_limit_changed(struct local_node *node, struct work *work);
 void enforce_lease(struct local_node *node);
 
 /* restart.c */

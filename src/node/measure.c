@@ -39,6 +39,7 @@ int64_t work_part(const struct work *work, const struct gpu_view *gpu)
 static struct use *add_use(struct measure *measure, struct work *work, int gpu)
 {
 	array_reserve(measure->uses, measure->use_capacity, measure->use_count + 1);
+	INVARIANT(gpu >= 0 && gpu < measure->gpu_count);
 	struct use *use = &measure->uses[measure->use_count++];
 	*use = (struct use){ .work = work, .gpu = gpu, .next = work->first_use };
 	work->first_use = measure->use_count;
@@ -58,7 +59,7 @@ static int64_t in_range(int64_t mib)
 }
 
 /* A GPU that is not there any more is remembered while some work counts on it. */
-static bool is_wanted(const struct local_node *node, const struct gpu_view *gpu)
+static bool gpu_is_wanted(const struct local_node *node, const struct gpu_view *gpu)
 {
 	for (size_t i = 0; i < node->work_count; i++)
 		if (work_part(node->works[i], gpu) >= 0)
@@ -126,6 +127,7 @@ static bool is_same_hardware(const struct gpu_view *a, const struct gpu_view *b)
 	       a->reading.capacity_mib == b->reading.capacity_mib &&
 	       a->reading.overhead_mib == b->reading.overhead_mib &&
 	       a->reading.nvlink_group == b->reading.nvlink_group &&
+	       a->reading.slowdown_c == b->reading.slowdown_c &&
 	       a->reading.mig_mode == b->reading.mig_mode;
 }
 
@@ -162,7 +164,7 @@ static bool take_gpus(struct local_node *node, const struct measured *measured)
 		if (!measure_gpu(node, measured->gpus[i].uuid))
 			measure->gpus[measure->gpu_count++] = view_of(&arena, &measured->gpus[i]);
 	for (int i = 0; i < before_count; i++)
-		if (!measure_gpu(node, before[i].reading.uuid) && is_wanted(node, &before[i]))
+		if (!measure_gpu(node, before[i].reading.uuid) && gpu_is_wanted(node, &before[i]))
 			measure->gpus[measure->gpu_count++] =
 			    absent_view(&arena, &before[i], node->now_ms);
 	for (size_t i = 0; i < node->work_count; i++)
@@ -220,7 +222,7 @@ static void take_processes(struct local_node *node, const struct measured *measu
  * of what others left behind fits into it. */
 static bool is_released(const struct work *work)
 {
-	return work->kept.phase == WORK_OVER;
+	return work->kept.phase == WORK_OVER && work->kept.memory != MEMORY_AWAY;
 }
 
 /* In the order in which they were told to stop. */
@@ -279,6 +281,24 @@ void measure_charge(struct local_node *node)
 	}
 }
 
+/* What works have that no process shows is theirs, as far as it is there and came with them. */
+static void take_hidden(struct local_node *node, const struct measured *measured)
+{
+	for (int64_t i = 0; i < measured->hidden_count; i++) {
+		const struct hidden_reading *hidden = &measured->hidden[i];
+		struct work *work = work_find(node, hidden->reservation_id);
+		struct gpu_view *gpu = measure_gpu(node, hidden->uuid);
+		if (!work || !gpu || !work_counts(work))
+			continue;
+		int64_t there_mib = gpu->reading.used_mib - gpu->explained_mib - gpu->standing_mib;
+		int64_t its_mib = min64(in_range(hidden->memory_mib), max64(there_mib, 0));
+		if (its_mib == 0)
+			continue;
+		use_of(node, work, gpu)->owned_mib += its_mib;
+		gpu->explained_mib = in_range(gpu->explained_mib + its_mib);
+	}
+}
+
 static bool is_in_use(const struct local_node *node, const struct gpu_view *gpu)
 {
 	for (size_t i = 0; i < node->work_count; i++) {
@@ -327,6 +347,7 @@ void measure_take(struct local_node *node, const struct measured *measured)
 	node->measure.any = true;
 	node->measure.number = measured->number;
 	take_processes(node, measured);
+	take_hidden(node, measured);
 	for (int i = 0; i < node->measure.gpu_count; i++)
 		settle_standing(node, &node->measure.gpus[i]);
 	for (size_t i = 0; i < node->work_count; i++)

@@ -3,15 +3,17 @@
 
 #include <string.h>
 
+#include "base/number_text.h"
 #include "core/record/record.h"
 #include "node/texts.h"
 
-static const struct words order_words = WORDS("start", "load", "stop");
-static const struct words change_words = WORDS("started", "ready", "refused", "exited", "released",
-                                               "checkpoint", "late", "over", "idle", "unguarded");
+static const struct words order_words = WORDS("start", "load", "stop", "suspend", "resume");
+static const struct words change_words =
+    WORDS("started", "ready", "refused", "exited", "released", "checkpoint", "late", "over", "idle",
+          "unguarded", "suspended", "resumed");
 static const struct words end_words =
     WORDS("itself", "ordered", "runtime", "overuse", "idle", "lease", "lost", "not_started",
-          "unhealthy", "unguarded");
+          "unhealthy", "unguarded", "foreign");
 
 /* clang-format off */
 #define LIST(T, counter, type) .of = &(type), .count_offset = offsetof(T, counter)
@@ -77,20 +79,22 @@ struct variant {
 	const char *name;
 	const struct record_type *type; /* NULL: the head is all of it */
 	const struct record_type *more; /* what an older agent does not say; NULL: nothing */
+	int64_t more_since;             /* the protocol that it came with */
 };
 
 static const struct variant variants[MESSAGE_KINDS] = {
-	[MESSAGE_HELLO] = { "hello", &hello_type, NULL },
-	[MESSAGE_SNAPSHOT] = { "snapshot", &node_report_type, NULL },
-	[MESSAGE_CHANGE] = { "change", &change_type, &change_more_type },
-	[MESSAGE_BEAT] = { "beat", &beat_type, &beat_more_type },
-	[MESSAGE_WELCOME] = { "welcome", &renewal_type, NULL },
-	[MESSAGE_ORDER] = { "order", &node_order_type, NULL },
-	[MESSAGE_RENEW] = { "renew", &renewal_type, NULL },
-	[MESSAGE_REFUSE] = { "refuse", &refusal_type, NULL },
-	[MESSAGE_ACK] = { "ack", NULL, NULL },
+	[MESSAGE_HELLO] = { "hello", &hello_type, NULL, 0 },
+	[MESSAGE_SNAPSHOT] = { "snapshot", &node_report_type, &node_report_more_type, 3 },
+	[MESSAGE_CHANGE] = { "change", &change_type, &change_more_type, 2 },
+	[MESSAGE_BEAT] = { "beat", &beat_type, &beat_more_type, 2 },
+	[MESSAGE_WELCOME] = { "welcome", &renewal_type, NULL, 0 },
+	[MESSAGE_ORDER] = { "order", &node_order_type, NULL, 0 },
+	[MESSAGE_RENEW] = { "renew", &renewal_type, NULL, 0 },
+	[MESSAGE_REFUSE] = { "refuse", &refusal_type, NULL, 0 },
+	[MESSAGE_ACK] = { "ack", NULL, NULL, 0 },
 };
 #define MEMBER_OFFSET offsetof(struct message, hello)
+#define FOREIGN_SINCE 4 /* the protocol that END_FOREIGN came with */
 
 static bool is_kind(int32_t kind)
 {
@@ -123,10 +127,18 @@ void message_encode(struct buffer *buffer, const struct message *message)
 {
 	INVARIANT(is_kind(message->kind));
 	const struct record_type *type = variants[message->kind].type;
+	int64_t protocol = message->protocol > 0 ? message->protocol : NODE_PROTOCOL;
+	struct message older;
+	if (protocol < FOREIGN_SINCE && message->kind == MESSAGE_CHANGE &&
+	    message->change.reason == END_FOREIGN) {
+		older = *message;
+		older.change.reason = END_ITSELF;
+		message = &older;
+	}
 	fields_encode(buffer, &head_type, message);
 	if (type)
 		fields_encode(buffer, type, (const char *)message + MEMBER_OFFSET);
-	if (variants[message->kind].more)
+	if (variants[message->kind].more && protocol >= variants[message->kind].more_since)
 		fields_encode(buffer, variants[message->kind].more,
 		              (const char *)message + MEMBER_OFFSET);
 }
@@ -294,6 +306,25 @@ struct message *message_decode(struct arena *arena, const uint8_t *data, size_t 
 		return NULL;
 	}
 	return check_member(message, error) && check_texts(message, error) ? message : NULL;
+}
+
+static const char refused_protocol[] = "the agent speaks protocol ";
+
+void message_refuse_protocol(struct error *error, int64_t protocol)
+{
+	error_set(error, ERROR_INVALID, "%s%lld and the scheduler %d to %d", refused_protocol,
+	          (long long)protocol, NODE_PROTOCOL_LEAST, NODE_PROTOCOL);
+}
+
+int64_t message_refused_protocol(const char *reason)
+{
+	const char *last = reason ? strrchr(reason, ' ') : NULL;
+	int64_t protocol = 0;
+
+	if (!last || strncmp(reason, refused_protocol, sizeof(refused_protocol) - 1) != 0 ||
+	    !number_read(text_of(last + 1), NODE_PROTOCOL_LEAST, NODE_PROTOCOL - 1, &protocol))
+		return 0;
+	return protocol;
 }
 
 void message_print(struct buffer *buffer, const struct message *message)

@@ -43,6 +43,9 @@ enum order_kind {
 	ORDER_START, /* run a task */
 	ORDER_LOAD,  /* load a model into a slot */
 	ORDER_STOP,  /* stop what runs under this reservation */
+	/* Since protocol 5. */
+	ORDER_SUSPEND, /* move the GPU memory of this task to host memory, and freeze it */
+	ORDER_RESUME,  /* and back */
 	ORDER_KINDS,
 };
 
@@ -52,9 +55,9 @@ struct node_order {
 	int64_t reservation_id;
 	const struct order_part *parts;
 	int64_t part_count;
-	int64_t grace_ms; /* between notice and kill, whoever gives the notice */
-	int64_t cpu_milli, host_bytes;
-	const char *payload; /* opaque to this directory: command, environment, ... */
+	int64_t grace_ms;              /* between notice and kill, whoever gives the notice */
+	int64_t cpu_milli, host_bytes; /* SUSPEND: host memory for what it has on GPUs */
+	const char *payload;           /* opaque to this directory: command, environment, ... */
 	/* START */
 	int64_t job_id, task, tasks;
 	int64_t max_runtime_ms; /* 0: none */
@@ -81,6 +84,10 @@ enum change_kind {
 	CHANGE_OVER,      /* uses more than it reserved: `message` */
 	CHANGE_IDLE,      /* holds GPUs and does not use them */
 	CHANGE_UNGUARDED, /* uses a GPU without the guard that it should have: `message` */
+	/* Since protocol 5, of orders to suspend and resume: `took_ms` where it is done and the
+	 * memory is measured as gone; `message` where it is not, and all is as before. */
+	CHANGE_SUSPENDED,
+	CHANGE_RESUMED,
 	CHANGE_KINDS,
 };
 
@@ -96,6 +103,7 @@ enum end_reason {
 	END_NO_START,  /* it could not be started */
 	END_UNHEALTHY, /* a slot that does not answer, or took too long to load */
 	END_UNGUARDED, /* it used a GPU without the guard that it should have */
+	END_FOREIGN,   /* it failed while others had taken memory of its reservation */
 	END_REASONS,
 };
 
@@ -139,16 +147,19 @@ struct hello {
 	int64_t sent_ms; /* as in a beat */
 };
 /* An agent may be older than its scheduler: what came with a later protocol is behind the
- * rest of a message, and not there. Schedulers are brought up to date first. */
-#define NODE_PROTOCOL 2
+ * rest of a message, and not there. A scheduler refuses an agent that is newer, which then
+ * speaks the scheduler's protocol on its next connection. */
+/* Snapshots have slowdown temperatures since 3, END_FOREIGN since 4, orders to suspend since 5. */
+#define NODE_PROTOCOL 5
+#define NODE_PROTOCOL_SUSPEND 5
 #define NODE_PROTOCOL_LEAST 1
 #define CONNECTION_MAX (INT64_MAX / 2) /* so that there is always a next one */
 
 struct change {
 	int32_t kind; /* enum change_kind */
 	int64_t reservation_id;
-	bool slot; /* of a slot, not of a task */
-	int64_t exit_code;
+	bool slot;           /* of a slot, not of a task */
+	int64_t exit_code;   /* SUSPENDED, RESUMED: 0 where it is done */
 	int32_t reason;      /* EXITED: enum end_reason */
 	const char *message; /* a sentence; may be empty */
 	const char *address;
@@ -200,6 +211,7 @@ struct message {
 	int64_t number;       /* in its sender's stream; 0: not in it */
 	int64_t acknowledged; /* of the other's stream: up to this all is kept for good */
 	int64_t issued;       /* scheduler: numbers given out when it acknowledged this */
+	int64_t protocol;     /* not sent: the one to write it in; 0: NODE_PROTOCOL */
 	union {
 		struct hello hello;
 		struct node_report_command snapshot;
@@ -229,6 +241,11 @@ struct node_order *node_order_copy(struct arena *arena, const struct node_order 
 void message_encode(struct buffer *buffer, const struct message *message);
 struct message *message_decode(struct arena *arena, const uint8_t *data, size_t size,
                                struct error *error);
+/* Why a scheduler refuses an agent of this protocol. */
+void message_refuse_protocol(struct error *error, int64_t protocol);
+/* The latest protocol of the scheduler that refused with this reason, if this one speaks it;
+ * 0: it refused for another, or nothing is to be done. */
+int64_t message_refused_protocol(const char *reason);
 /* One line of text for people, without a newline. */
 void message_print(struct buffer *buffer, const struct message *message);
 

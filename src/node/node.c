@@ -18,7 +18,8 @@ struct node_policy node_policy_default(void)
 		.absent_ms = 60000,
 		.release_settle_ms = 60000,
 		.release_tolerance_mib = 32,
-		.overuse = OVERUSE_WARN,
+		.overuse = OVERUSE_GUARDED,
+		.overuse_tolerance_mib = 512,
 		.overuse_stop_ms = 1000,
 		.idle_ms = 600000,
 		.unhealthy_checks = 5,
@@ -128,6 +129,7 @@ int64_t node_ask_measure(struct local_node *node)
 	if (!node->asked_now)
 		node_output(node, OUTPUT_MEASURE, ++node->measure.asked);
 	node->asked_now = true;
+	node->watched_ms = node->now_ms;
 	return node->measure.asked;
 }
 
@@ -136,12 +138,33 @@ int64_t node_later(const struct local_node *node, int64_t wait_ms)
 	return min64(node->now_ms + wait_ms, INT64_MAX / 2);
 }
 
+/* When to measure for the sake of works that share GPUs, and of those that exceed their part and
+ * are about to be stopped. */
+static int64_t watch_due_ms(const struct local_node *node)
+{
+	const struct node_policy *policy = &node->policy;
+	int64_t due_ms = INT64_MAX;
+
+	for (size_t i = 0; policy->watch_ms > 0 && i < node->work_count; i++) {
+		const struct work *work = node->works[i];
+		bool shared = false;
+		for (int64_t part = 0; part < work->order.part_count; part++)
+			shared = shared || !work->order.parts[part].whole;
+		if (!work_is_up(work) || !shared)
+			continue;
+		due_ms = min64(due_ms, node->watched_ms + policy->watch_ms);
+		if (work->over_ms > 0 && node->watched_ms < work->over_ms + policy->overuse_stop_ms)
+			due_ms = min64(due_ms, work->over_ms + policy->overuse_stop_ms);
+	}
+	return due_ms;
+}
+
 static void time_passes(struct local_node *node)
 {
 	enforce_lease(node);
 	for (size_t i = node->work_count; i-- > 0;)
 		work_time(node, node->works[i]);
-	if (node->next_beat_ms <= node->now_ms)
+	if (node->next_beat_ms <= node->now_ms || watch_due_ms(node) <= node->now_ms)
 		node_ask_measure(node);
 	link_time(node);
 }
@@ -153,7 +176,9 @@ static void node_measured(struct local_node *node, const struct measured *input)
 
 	measure_take(node, input);
 	account_measured(node, input);
+	crowding_measured(node);
 	enforce_measured(node);
+	suspend_measured(node);
 	admit_waiting(node);
 	node->link.measured_since_beat = true;
 	if (node->link.snapshot_wanted && input->number >= node->link.snapshot_asked)
@@ -212,7 +237,7 @@ void node_apply(struct local_node *node, const struct input *input, struct outpu
 
 int64_t node_wake_ms(const struct local_node *node)
 {
-	int64_t wake_ms = min64(node->next_beat_ms, link_wake_ms(node));
+	int64_t wake_ms = min64(watch_due_ms(node), min64(node->next_beat_ms, link_wake_ms(node)));
 
 	for (size_t i = 0; i < node->work_count; i++)
 		wake_ms = min64(wake_ms, work_wake_ms(node, node->works[i]));

@@ -11,8 +11,13 @@
  * while the machine sleeps (CLOCK_BOOTTIME); they mean nothing on another boot. */
 
 /* What is done about work that uses more GPU memory than it reserved. It always
- * counts with what it uses, and is always warned. */
-enum overuse { OVERUSE_WARN, OVERUSE_STOP };
+ * counts with what it uses, and is always warned. Work that has a guard was refused
+ * what is beyond its limit: what it has beyond the tolerance it took by another way. */
+enum overuse {
+	OVERUSE_WARN,
+	OVERUSE_STOP,
+	OVERUSE_GUARDED, /* stops those that have a guard */
+};
 /* And about work that uses a GPU without the guard that it should have: always told. */
 enum unguarded { UNGUARDED_REPORT, UNGUARDED_STOP };
 
@@ -33,7 +38,9 @@ struct node_policy {
 	int64_t release_tolerance_mib; /* unexplained memory that does not hold up a release */
 	int32_t overuse;               /* enum overuse */
 	int64_t overuse_tolerance_mib; /* more than reserved by so much is no overuse yet */
-	int64_t overuse_stop_ms;       /* OVERUSE_STOP: how long overuse may last before the kill */
+	int64_t overuse_stop_ms;       /* how long overuse may last before the kill */
+	int64_t watch_ms;              /* between measurements while work shares a GPU; 0: only
+	                                  with the beats */
 	int32_t unguarded;             /* enum unguarded */
 	int64_t idle_ms;               /* after which held and unused GPUs are reported; 0: never */
 	int64_t idle_stop_ms;          /* from that report until it is stopped; 0: never */
@@ -55,6 +62,7 @@ struct gpu_reading {
 	int64_t capacity_mib, overhead_mib;
 	int64_t used_mib; /* by whomever, overhead not counted */
 	int64_t temperature_c, power_mw, utilisation, nvlink_group;
+	int64_t slowdown_c; /* at which the driver slows it down; 0: not known */
 	bool healthy, mig_mode;
 	const char *reason;             /* why it is not healthy, where that is known; or NULL */
 	bool profiled;                  /* the two below are known */
@@ -73,6 +81,15 @@ struct process_reading {
 struct guard_reading {
 	int64_t reservation_id;
 	int64_t limit_mib, peak_mib, refusals, refused_mib; /* as in struct task_use */
+	bool changed; /* its limit was not what it should be, and was put right */
+};
+
+/* GPU memory that a work has by its guard's accounting, and that NVML gives to no process: managed
+ * memory, and what only a file descriptor still holds. */
+struct hidden_reading {
+	int64_t reservation_id;
+	const char *uuid;
+	int64_t memory_mib;
 };
 
 /* What was found of our own when the agent started: cgroups, and what their
@@ -103,6 +120,10 @@ enum input_kind {
 	INPUT_ACTIVE,       /* how many requests a slot has in flight */
 	INPUT_CHECKPOINT,   /* a task's work up to now is safe */
 	INPUT_PACE,         /* other times between beats and between figures */
+	INPUT_SUSPENDED,    /* answers OUTPUT_SUSPEND: its processes are frozen, their GPU memory
+	                       moved;    or `failed` and all is as before. One that was lost has exited
+	                     */
+	INPUT_RESUMED,      /* answers OUTPUT_RESUME; `failed`: it is as before */
 	INPUT_TIME,         /* nothing but time passed */
 	INPUT_KINDS,
 };
@@ -115,6 +136,8 @@ struct measured {
 	int64_t process_count;
 	const struct guard_reading *guards;
 	int64_t guard_count;
+	const struct hidden_reading *hidden;
+	int64_t hidden_count;
 };
 
 /* What happened to a work. */
@@ -127,6 +150,7 @@ struct work_event {
 	int64_t host_peak_bytes, cpu_ms; /* EXITED: what it used; 0: not known */
 	bool guarded;                    /* EXITED: `guard` has its final counters */
 	struct guard_reading guard;
+	bool failed;         /* SUSPENDED, RESUMED; `message` says why */
 	bool healthy;        /* HEALTH */
 	int64_t active;      /* ACTIVE */
 	const char *address; /* READY */
@@ -162,6 +186,8 @@ enum output_kind {
 	OUTPUT_FREEZE,  /* stop it from doing anything, before it is killed */
 	OUTPUT_KILL,    /* kill all of its cgroup */
 	OUTPUT_WARN,    /* tell it that it uses more than it reserved */
+	OUTPUT_SUSPEND, /* raise its host memory, move its GPU memory there, freeze it */
+	OUTPUT_RESUME,  /* undo that: in the same order on the same GPUs */
 	OUTPUT_MEASURE, /* begin one now, after all that has happened; `key` is its number */
 	/* Tasks whose order says stop on lease loss must be dead at `until_ms` and
 	 * their order's grace later, whether or not the agent lives: their keeper
@@ -173,11 +199,11 @@ enum output_kind {
 
 struct output {
 	int32_t kind; /* enum output_kind */
-	int64_t key;  /* WRITE, ERASE: 0, or a reservation; START .. WARN: the reservation; MEASURE
-	               */
+	int64_t key; /* WRITE, ERASE: 0, or a reservation; START .. RESUME: the reservation; MEASURE
+	              */
 	const void *data; /* WRITE, SEND */
 	size_t size;
-	const struct node_order *order; /* START */
+	const struct node_order *order; /* START, SUSPEND, RESUME */
 	const char *message;            /* WARN, DISCONNECT: a sentence */
 	int64_t until_ms;               /* LEASE */
 };

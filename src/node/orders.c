@@ -14,6 +14,7 @@ void orders_turn_down(struct local_node *node, int64_t reservation_id, int64_t c
 	struct link *link = &node->link;
 	struct turned_down *known = turned_down_find(node, reservation_id);
 
+	INVARIANT(reservation_id > 0 && change >= 0);
 	if (link->state != LINK_UP)
 		return; /* no order of the next connection is on its way */
 	if (!known) {
@@ -29,6 +30,7 @@ void orders_acknowledged(struct local_node *node, int64_t change)
 	struct link *link = &node->link;
 	size_t left = 0;
 
+	INVARIANT(link->turned_down_count <= link->turned_down_capacity);
 	for (size_t i = 0; i < link->turned_down_count; i++)
 		if (link->turned_down[i].change > change)
 			link->turned_down[left++] = link->turned_down[i];
@@ -89,6 +91,7 @@ static void take_stop(struct local_node *node, const struct node_order *order)
 
 void orders_take(struct local_node *node, const struct message *message)
 {
+	INVARIANT(message->kind == MESSAGE_ORDER);
 	if (node->link.state != LINK_UP)
 		return;
 	if (message->number != node->link.received + 1) {
@@ -97,10 +100,19 @@ void orders_take(struct local_node *node, const struct message *message)
 		return;
 	}
 	node->link.received++;
-	if (message->order.kind == ORDER_STOP)
+	switch (message->order.kind) {
+	case ORDER_STOP:
 		take_stop(node, &message->order);
-	else
+		break;
+	case ORDER_SUSPEND:
+		suspend_order(node, &message->order);
+		break;
+	case ORDER_RESUME:
+		resume_order(node, &message->order);
+		break;
+	default:
 		take_start(node, &message->order, message->number);
+	}
 }
 
 int64_t orders_kept(const struct local_node *node)

@@ -6,7 +6,7 @@
 
 #define DEGREES 5 /* by which a temperature moves before that is told at once */
 
-static struct device device_of(const struct gpu_view *gpu)
+static struct device report_device_of(const struct gpu_view *gpu)
 {
 	return (struct device){ .uuid = gpu->reading.uuid,
 		                .model = gpu->reading.model,
@@ -36,10 +36,14 @@ static void fill_devices(const struct local_node *node, struct node_report_comma
 	for (int i = 0; i < measure->gpu_count; i++)
 		count += names_of(&measure->gpus[i]);
 	struct device *devices = arena_alloc(arena, (size_t)(count + 1) * sizeof(*devices));
+	int64_t *slowdowns_c = arena_alloc(arena, (size_t)(count + 1) * sizeof(*slowdowns_c));
 	report->devices = devices;
+	report->slowdowns_c = (struct rows){ slowdowns_c, count };
 	for (int i = 0; i < measure->gpu_count; i++)
-		for (int64_t name = 0; name < names_of(&measure->gpus[i]); name++)
-			devices[report->device_count++] = device_of(&measure->gpus[i]);
+		for (int64_t name = 0; name < names_of(&measure->gpus[i]); name++) {
+			slowdowns_c[report->device_count] = measure->gpus[i].reading.slowdown_c;
+			devices[report->device_count++] = report_device_of(&measure->gpus[i]);
+		}
 }
 
 /* A slot's GPUs are told even where it uses nothing yet: a scheduler that does not
@@ -255,6 +259,7 @@ void report_refusal(const struct local_node *node, const struct node_order *orde
 	    arena_alloc(arena, (size_t)(order->part_count + 1) * sizeof(*samples));
 	struct measurement *measurements = room_for_measurements(node, arena);
 
+	INVARIANT(change->kind == CHANGE_REFUSED);
 	change->samples = samples;
 	change->measurements = measurements;
 	for (int64_t i = 0; i < order->part_count; i++) {

@@ -61,6 +61,8 @@ static void adopt(struct local_node *node, struct work *work, const struct found
 		work->next_kill_ms = node->now_ms;
 	else if (work->kept.phase == WORK_STOPPING)
 		node_output(node, OUTPUT_NOTICE, work->kept.reservation_id);
+	else
+		suspend_restart(node, work);
 }
 
 /* It may have run to its end, or never begun: nobody saw. */
@@ -102,6 +104,7 @@ static void begin_times_anew(struct local_node *node, struct work *work)
 	work->kept.kill_ms = work->kept.kill_ms > 0 ? node->now_ms : 0;
 	work->kept.ended_ms = work->kept.ended_ms > 0 ? node->now_ms : 0;
 	work->kept.accounted_ms = node->now_ms;
+	work->kept.memory_ms = work->kept.memory_ms > 0 ? node->now_ms : 0;
 }
 
 static void add_unordered(struct local_node *node, const struct found *found)
@@ -128,6 +131,7 @@ static void add_unordered(struct local_node *node, const struct found *found)
 void restart_apply(struct local_node *node, const struct found *found, int64_t count,
                    int64_t lease_until_ms)
 {
+	INVARIANT(count >= 0 && (count == 0 || found));
 	node->lease_until_ms = node->was_other_boot ? 0 : min64(lease_until_ms, TIME_MS_MAX);
 	node_write(node);
 	for (size_t i = node->work_count; i-- > 0;) {

@@ -16,8 +16,6 @@ struct session_policy session_policy_default(void)
 		.standing_ms = 10000,
 		.resend_ms = 3000,
 		.foreign_step_mib = 64,
-		.hot_c = 75,
-		.cool_c = 70,
 		.starts_max = 32,
 	};
 }
@@ -27,6 +25,7 @@ struct session *session_new(const char *name, bool known, int64_t term, int64_t 
 {
 	struct session *session = NEW(struct session);
 
+	INVARIANT(name && policy->starts_max >= 0);
 	session->name = memory_text(name);
 	session->boot = memory_text("");
 	session->peer = memory_text("");
@@ -174,9 +173,7 @@ static bool check_hello(const struct session *session, const struct message *mes
 		          (long long)session->term, (long long)message->term);
 	else if (message->hello.protocol < NODE_PROTOCOL_LEAST ||
 	         message->hello.protocol > NODE_PROTOCOL)
-		error_set(&reason, ERROR_INVALID,
-		          "the agent speaks protocol %lld and the scheduler %d to %d",
-		          (long long)message->hello.protocol, NODE_PROTOCOL_LEAST, NODE_PROTOCOL);
+		message_refuse_protocol(&reason, message->hello.protocol);
 	else if (strcmp(message->hello.name, session->name) != 0)
 		error_set(&reason, ERROR_INVALID, "the node's name is %s, not %s", session->name,
 		          message->hello.name);
@@ -203,6 +200,7 @@ static void hello(struct session *session, int64_t now_ms, const struct message 
 		close_connection(session);
 		session->connection = message->connection;
 		session->open = true;
+		session->protocol = message->hello.protocol;
 		free(session->boot);
 		session->boot = memory_text(message->boot);
 	}
@@ -329,6 +327,8 @@ void session_send_order(struct session *session, int64_t now_ms, const struct no
 {
 	struct buffer buffer = { 0 };
 
+	INVARIANT(session->pending_count == 0 ||
+	          session->pending[session->pending_count - 1].number == session->issued);
 	session->issued++;
 	struct message message = message_of(session, MESSAGE_ORDER);
 	message.number = session->issued;
@@ -354,6 +354,7 @@ void session_stored(struct session *session, int64_t now_ms, int64_t connection,
 {
 	if (!session->open || connection != session->connection || change > session->commanded)
 		return;
+	INVARIANT(session->stored <= session->commanded);
 	session->stored = max64(session->stored, change);
 	session_drop_ended(session);
 	acknowledge_soon(session, now_ms, outputs);

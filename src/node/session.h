@@ -29,7 +29,7 @@ struct session_policy {
 	                           nothing else is said meanwhile */
 	int64_t resend_ms;      /* after which an unacknowledged order is sent again */
 	int64_t foreign_step_mib; /* a change of foreign memory by no more is not told */
-	int64_t hot_c, cool_c;    /* only whether it is hot is told: from hot_c on, until cool_c */
+	int64_t hot_c, cool_c;    /* only whether it is hot is told: see heat.h */
 	/* Which hosts nodes may announce; lives as long as the session. NULL: any. */
 	const struct address_rules *addresses;
 	int64_t starts_max; /* orders to start or load under way at once; 0: no bound */

@@ -8,6 +8,7 @@ void session_command(struct session *session, const struct command *command, int
 {
 	struct session_output *output = session_output(outputs, SESSION_COMMAND);
 
+	INVARIANT(change == 0 || (change > 0 && session->connection > 0));
 	output->command = command_copy(&outputs->arena, command);
 	output->connection = session->connection;
 	output->change = change;
@@ -101,6 +102,7 @@ void session_take_snapshot(struct session *session, const struct message *messag
 	size_t count = session->given_count, most = count + session->starts.held.count + 1;
 	int64_t *coming = arena_alloc(&outputs->arena, most * sizeof(*coming));
 
+	INVARIANT(message->kind == MESSAGE_SNAPSHOT && message->number > 0);
 	for (size_t i = 0; i < session->given_count; i++)
 		coming[i] = session->given[i].reservation_id;
 	count += starts_held(&session->starts, coming + count);
@@ -204,6 +206,8 @@ static struct command command_of(const struct session *session, const struct cha
 		[CHANGE_OVER] = COMMAND_TASK_NOTICE,
 		[CHANGE_IDLE] = COMMAND_TASK_NOTICE,
 		[CHANGE_UNGUARDED] = COMMAND_TASK_NOTICE,
+		[CHANGE_SUSPENDED] = COMMAND_TASK_SUSPENDED,
+		[CHANGE_RESUMED] = COMMAND_TASK_RESUMED,
 	};
 	static const enum command_kind slot_kinds[CHANGE_KINDS] = {
 		[CHANGE_STARTED] = COMMAND_SLOT_LOADING,     [CHANGE_READY] = COMMAND_SLOT_READY,
@@ -211,6 +215,7 @@ static struct command command_of(const struct session *session, const struct cha
 		[CHANGE_RELEASED] = COMMAND_MEMORY_RELEASED,
 	};
 	struct command command = { .kind = (change->slot ? slot_kinds : task_kinds)[change->kind] };
+	bool moved = change->kind == CHANGE_SUSPENDED || change->kind == CHANGE_RESUMED;
 
 	if (change->slot && command.kind != COMMAND_MEMORY_RELEASED) {
 		command.slot.reservation_id = change->reservation_id;
@@ -223,7 +228,9 @@ static struct command command_of(const struct session *session, const struct cha
 		command.task.exit_code = change->exit_code;
 		command.task.message = change->message;
 		command.task.notice = (int32_t)notice_of(change);
-		command.task.ago_ms = change->ago_ms;
+		command.task.ago_ms = moved ? change->took_ms : change->ago_ms;
+		command.task.released = moved && change->exit_code == 0;
+		command.task.foreign = change->reason == END_FOREIGN;
 		command.task.use = change->use;
 		command.task.node = session->name;
 	}
@@ -236,7 +243,10 @@ void session_take_change(struct session *session, const struct message *message,
 	const struct change *change = &message->change;
 	struct command command = command_of(session, change);
 
-	if (change->kind >= CHANGE_LATE || change->kind == CHANGE_REFUSED)
+	bool for_people = change->kind >= CHANGE_LATE && change->kind <= CHANGE_UNGUARDED;
+
+	INVARIANT(message->kind == MESSAGE_CHANGE && message->number > 0);
+	if (for_people || change->kind == CHANGE_REFUSED)
 		session_output(outputs, SESSION_NOTE)->message = message;
 	if (change->kind == CHANGE_REFUSED)
 		tell_figures(session, change, outputs);

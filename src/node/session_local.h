@@ -35,6 +35,7 @@ struct session {
 	bool known;            /* to the core */
 	enum node_state state; /* as the core was told */
 	int64_t since_ms, heard_ms, renewed_ms, active_ms;
+	int64_t protocol;   /* of its agent */
 	int64_t connection; /* the last one's number; 0: none yet */
 	bool open, synced;
 	int64_t taken, commanded, stored, acknowledged, issued;

@@ -103,6 +103,27 @@ static void send_stop(struct session *session, int64_t now_ms, const struct task
 	session_send_order(session, now_ms, &order, outputs);
 }
 
+/* An agent that does not know the order leaves the task as it is. */
+static void send_move(struct session *session, int64_t now_ms, const struct effect *effect,
+                      struct session_outputs *outputs)
+{
+	bool back = effect->kind == EFFECT_RESUME;
+	struct node_order order = { .kind = back ? ORDER_RESUME : ORDER_SUSPEND,
+		                    .reservation_id = effect->order.reservation_id,
+		                    .grace_ms = effect->order.grace_ms,
+		                    .host_bytes = effect->order.copy_bytes };
+	struct command command = { .kind = back ? COMMAND_TASK_RESUMED : COMMAND_TASK_SUSPENDED };
+
+	if (session->protocol >= NODE_PROTOCOL_SUSPEND) {
+		session_send_order(session, now_ms, &order, outputs);
+		return;
+	}
+	command.task.reservation_id = effect->order.reservation_id;
+	command.task.message = "its node has an older agent, which cannot do that";
+	command.task.node = session->name;
+	session_command(session, &command, 0, outputs);
+}
+
 void session_order(struct session *session, int64_t now_ms, const struct effect *effect,
                    const struct session_lookup *lookup, struct session_outputs *outputs)
 {
@@ -117,6 +138,10 @@ void session_order(struct session *session, int64_t now_ms, const struct effect 
 		break;
 	case EFFECT_STOP:
 		send_stop(session, now_ms, &effect->order, outputs);
+		break;
+	case EFFECT_SUSPEND:
+	case EFFECT_RESUME:
+		send_move(session, now_ms, effect, outputs);
 		break;
 	default:
 		panic("effect %d is not an order", (int)effect->kind);

@@ -47,6 +47,7 @@ static struct start_held *held_new(const struct effect *effect)
 
 static void held_free(struct start_held *held)
 {
+	INVARIANT(held != NULL);
 	arena_free(&held->arena);
 	free(held);
 }
@@ -73,6 +74,7 @@ static struct start_tenant *tenant_add(struct starts *starts, int64_t tenant_id)
 
 static void tenant_settle(struct starts *starts, struct start_tenant *tenant)
 {
+	INVARIANT(tenant->under_way >= 0 && starts->tenant_count > 0);
 	if (!tenant->first && tenant->under_way == 0)
 		*tenant = starts->tenants[--starts->tenant_count];
 }
@@ -105,6 +107,7 @@ void starts_hold(struct starts *starts, const struct effect *effect)
 /* Out of its queue; its tenant stays. */
 static void unlink_held(struct starts *starts, struct start_tenant *tenant, struct start_held *held)
 {
+	INVARIANT((held->before != NULL) == (tenant->first != held));
 	if (held->before)
 		held->before->next = held->next;
 	else
@@ -135,6 +138,7 @@ const struct effect *starts_next(struct starts *starts)
 {
 	struct start_tenant *tenant = next_tenant(starts);
 
+	INVARIANT(starts->most >= 0);
 	if (starts->sent) {
 		held_free(starts->sent);
 		starts->sent = NULL;
@@ -178,6 +182,7 @@ bool starts_drop(struct starts *starts, int64_t reservation_id)
 	if (!held)
 		return false;
 	struct start_tenant *tenant = tenant_find(starts, held->tenant_id);
+	INVARIANT(tenant && tenant->first);
 	unlink_held(starts, tenant, held);
 	tenant_settle(starts, tenant);
 	held_free(held);

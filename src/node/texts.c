@@ -72,7 +72,7 @@ bool text_check(const char *type, const char *field, const char *text, struct er
 }
 
 /* Not in the middle of a character of UTF-8. */
-static void cut(char *text, size_t most)
+static void text_cut(char *text, size_t most)
 {
 	while (most > 0 && ((unsigned char)text[most] & 0xc0) == 0x80)
 		most--;
@@ -82,7 +82,7 @@ static void cut(char *text, size_t most)
 void text_clean(char *text, size_t most)
 {
 	if (strlen(text) > most)
-		cut(text, most);
+		text_cut(text, most);
 	for (; *text; text++)
 		if (is_control(*text))
 			*text = ' ';

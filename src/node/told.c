@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/record/heat.h"
+
 static struct told_gpu *told_find(struct told *told, const char *uuid)
 {
 	for (int i = 0; i < told->gpu_count; i++)
@@ -12,9 +14,11 @@ static struct told_gpu *told_find(struct told *told, const char *uuid)
 	return NULL;
 }
 
-static bool is_hot(bool was_hot, int64_t temperature_c, const struct session_policy *policy)
+static bool is_hot(const struct told_gpu *gpu, int64_t temperature_c,
+                   const struct session_policy *policy)
 {
-	return temperature_c >= policy->hot_c || (was_hot && temperature_c > policy->cool_c);
+	return heat_is_hot(gpu->hot, temperature_c,
+	                   heat_threshold_c(policy->hot_c, gpu->slowdown_c), policy->cool_c);
 }
 
 static struct told_gpu *told_add(struct told *told, const char *uuid)
@@ -29,13 +33,14 @@ static void set(struct told_gpu *gpu, int64_t foreign_mib, int64_t temperature_c
                 const struct session_policy *policy)
 {
 	gpu->foreign_mib = foreign_mib;
-	gpu->hot = is_hot(gpu->hot, temperature_c, policy);
+	gpu->hot = is_hot(gpu, temperature_c, policy);
 	gpu->healthy = healthy;
 }
 
 static void add_use(struct told *told, int gpu, const struct measurement *measurement)
 {
 	array_reserve(told->uses, told->use_capacity, told->use_count + 1);
+	INVARIANT(gpu >= 0 && gpu < told->gpu_count);
 	told->uses[told->use_count++] =
 	    (struct told_use){ measurement->reservation_id, gpu, measurement->memory_mib };
 }
@@ -62,8 +67,10 @@ void told_snapshot(struct told *told, const struct node_report_command *report,
 	for (int64_t i = 0; i < report->device_count; i++) {
 		const struct device *device = &report->devices[i];
 		struct told_gpu *gpu = told_find(told, device->uuid);
-		set(gpu ? gpu : told_add(told, device->uuid), device->foreign_mib,
-		    device->temperature_c, device->healthy, policy);
+		if (!gpu)
+			gpu = told_add(told, device->uuid);
+		gpu->slowdown_c = i < report->slowdowns_c.count ? report->slowdowns_c.at[i] : 0;
+		set(gpu, device->foreign_mib, device->temperature_c, device->healthy, policy);
 	}
 	for (int64_t i = 0; i < report->measurement_count; i++) {
 		struct told_gpu *gpu = told_find(told, report->measurements[i].uuid);
@@ -164,7 +171,7 @@ bool told_is_news(struct told *told, const struct gpu_sample *sample, const stru
 		return false; /* a snapshot will tell */
 	int at = (int)(gpu - told->gpus);
 	if (sample->healthy != gpu->healthy ||
-	    is_hot(gpu->hot, sample->temperature_c, policy) != gpu->hot ||
+	    is_hot(gpu, sample->temperature_c, policy) != gpu->hot ||
 	    differs(sample->foreign_mib, gpu->foreign_mib, policy))
 		return true;
 	for (int64_t i = 0; i < use_count; i++)

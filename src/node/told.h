@@ -7,6 +7,7 @@
 struct told_gpu {
 	char *uuid;
 	int64_t foreign_mib;
+	int64_t slowdown_c;
 	bool hot, healthy;
 };
 

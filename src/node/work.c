@@ -55,7 +55,7 @@ void work_remove(struct local_node *node, struct work *work)
 {
 	size_t at = work_place_of(node, work->kept.reservation_id);
 
-	INVARIANT(node->works[at] == work);
+	INVARIANT(at < node->work_count && node->works[at] == work);
 	measure_forget(node, work);
 	node->work_count--;
 	memmove(node->works + at, node->works + at + 1,
@@ -168,6 +168,8 @@ static void stop_again(struct local_node *node, struct work *work, int64_t kill_
 void work_stop(struct local_node *node, struct work *work, enum end_reason reason, int64_t grace_ms,
                const char *message)
 {
+	if (work->kept.memory != MEMORY_ON_GPU) /* it could not hear a notice */
+		grace_ms = 0;
 	int64_t kill_ms = min64(node_later(node, grace_ms), TIME_MS_MAX);
 
 	switch ((enum work_phase)work->kept.phase) {
@@ -222,7 +224,7 @@ static void tell_release(struct local_node *node, struct work *work)
 
 void work_tell_end(struct local_node *node, struct work *work)
 {
-	if (work->kept.phase < WORK_OVER || work_is_untold(work))
+	if (work->kept.phase < WORK_OVER || work_is_untold(work) || work->judged_by > 0)
 		return;
 	struct change change = change_of(work, CHANGE_EXITED);
 	change.exit_code = work->kept.exit_code;
@@ -260,6 +262,7 @@ static void work_conclude(struct local_node *node, struct work *work, const stru
 	set_end(node, work, how);
 	work_write(node, work);
 	measure_charge(node);
+	crowding_hold(node, work);
 	work_tell_end(node, work);
 }
 
@@ -427,6 +430,10 @@ void work_event(struct local_node *node, enum input_kind kind, const struct work
 	case INPUT_HEALTH:
 		health(node, work, event->healthy, event->message);
 		break;
+	case INPUT_SUSPENDED:
+	case INPUT_RESUMED:
+		suspend_event(node, work, kind, event);
+		break;
 	case INPUT_ACTIVE:
 		work->active = max64(event->active, 0);
 		break;
@@ -446,7 +453,9 @@ static int64_t runtime_ends_ms(const struct work *work)
 {
 	if (!work_is_up(work) || work->kept.slot || work->order.max_runtime_ms == 0)
 		return INT64_MAX;
-	return work->kept.started_ms + work->order.max_runtime_ms;
+	if (work->kept.memory != MEMORY_ON_GPU)
+		return INT64_MAX;
+	return work->kept.started_ms + work->kept.paused_ms + work->order.max_runtime_ms;
 }
 
 static int64_t load_ends_ms(const struct work *work)
@@ -510,6 +519,7 @@ void work_time(struct local_node *node, struct work *work)
 		kill_now(node, work);
 	if (work->next_late_ms <= node->now_ms)
 		tell_late(node, work);
+	crowding_time(node, work);
 }
 
 int64_t work_wake_ms(const struct local_node *node, const struct work *work)
@@ -519,5 +529,5 @@ int64_t work_wake_ms(const struct local_node *node, const struct work *work)
 	wake_ms = min64(wake_ms, min64(kill_due_ms(work), wait_ends_ms(node, work)));
 	if (work_is_up(work) && work->order.lease_loss == LEASE_STOP)
 		wake_ms = min64(wake_ms, node->lease_until_ms);
-	return min64(wake_ms, work->next_late_ms);
+	return min64(wake_ms, min64(work->next_late_ms, crowding_wake_ms(work)));
 }

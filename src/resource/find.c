@@ -1,11 +1,11 @@
 /* find.c - fields by their names */
 #include "resource/find.h"
 
-#include <string.h>
+#include "base/text.h"
 
 static bool field_is_named(const struct resource_field *field, const char *name, size_t size)
 {
-	return field->name_size == size && memcmp(field->name, name, size) == 0;
+	return field->name_size == size && bytes_equal(field->name, name, size);
 }
 
 int resource_find(const struct resource *resource, const char *name, size_t size)

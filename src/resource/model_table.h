@@ -135,6 +135,44 @@ FIELD(users, .label = "Users", .help = "Tenants that may use it beside its own; 
 	.kind = VALUE_IDS, .refers = "tenant", .also = ALSO_NAME, .items = MODEL_USERS_MAX,
 	.setter = SET_ANY_TIME, .owner_only = true,
 	.option = { .name = "--user", .argument = "TENANT", .repeats = true, .help = "a tenant that may use it" })
+FIELD(aliases, .label = "Aliases", .help = "Other names under which the gateway serves it",
+	.kind = VALUE_TEXTS, .items = MODEL_NAMES_MAX, .empty = EMPTY_OMITTED, .in_payload = true,
+	.setter = SET_ANY_TIME, .option = { .name = "--alias", .argument = "NAME", .repeats = true })
+FIELD(fallbacks, .label = "Fallbacks",
+	.help = "Models that the gateway asks instead while this one cannot be loaded, the first that can be",
+	.kind = VALUE_TEXTS, .items = MODEL_NAMES_MAX, .empty = EMPTY_OMITTED, .in_payload = true,
+	.setter = SET_ANY_TIME, .owner_only = true,
+	.option = { .name = "--fallback", .argument = "MODEL", .repeats = true, .help = "a model to ask while this cannot be loaded" })
+FIELD(adapters, .label = "Adapters",
+	.help = "Adapters that its server was started with; asked for as MODEL:ADAPTER",
+	.kind = VALUE_TEXTS, .items = MODEL_NAMES_MAX, .empty = EMPTY_OMITTED, .in_payload = true,
+	.setter = SET_ANY_TIME, .option = { .name = "--adapter", .argument = "NAME", .repeats = true, .help = "an adapter that its server has" })
+FIELD(price_per_million_input, .label = "Input price",
+	.help = "What other tenants pay for a million tokens of prompts",
+	.kind = VALUE_DECIMAL, .digits = 6, .unit = UNIT_CURRENCY, .most = TENANT_MONEY_MAX, .initial = "0",
+	.setter = SET_ANY_TIME, STORED(RECORD_MODEL, struct model_record, price_input),
+	.option = { .name = "--price-input", .argument = "PRICE", .help = "of a million tokens of prompts" })
+FIELD(price_per_million_cached, .label = "Cached price",
+	.help = "What they pay for a million tokens of prompts that the server had cached",
+	.kind = VALUE_DECIMAL, .digits = 6, .unit = UNIT_CURRENCY, .most = TENANT_MONEY_MAX, .initial = "0",
+	.setter = SET_ANY_TIME, STORED(RECORD_MODEL, struct model_record, price_cached),
+	.option = { .name = "--price-cached", .argument = "PRICE", .help = "of a million cached tokens of prompts" })
+FIELD(price_per_million_output, .label = "Output price",
+	.help = "What they pay for a million tokens of answers",
+	.kind = VALUE_DECIMAL, .digits = 6, .unit = UNIT_CURRENCY, .most = TENANT_MONEY_MAX, .initial = "0",
+	.setter = SET_ANY_TIME, STORED(RECORD_MODEL, struct model_record, price_output),
+	.option = { .name = "--price-output", .argument = "PRICE", .help = "of a million tokens of answers" })
+FIELD(queue_timeout, .label = "Queue timeout",
+	.help = "How long a request waits in the gateway for a slot; 0: as the gateway is set",
+	.kind = VALUE_DURATION, .unit = UNIT_MILLISECONDS, .also = ALSO_SECONDS, .most = TIME_MS_MAX,
+	.initial = "0", .setter = SET_ANY_TIME,
+	STORED(RECORD_MODEL, struct model_record, queue_timeout_ms), .owner_only = true,
+	.option = { .name = "--queue-timeout", .argument = "TIME" })
+FIELD(keep_alive, .label = "Keep-alive",
+	.help = "What a stream gets while it waits: comments, chunks without content, or nothing",
+	.kind = VALUE_WORD, .words = &keep_alive_words, .initial = "\"comment\"", .setter = SET_ANY_TIME,
+	STORED(RECORD_MODEL, struct model_record, keep_alive), .owner_only = true,
+	.option = { .name = "--keep-alive", .argument = "HOW", .help = "comment, chunk or off" })
 FIELD(removed, .label = "Removed", .help = "True if it takes no more requests and goes with its last slot",
 	.kind = VALUE_FLAG, .repeatable = true, STORED(RECORD_MODEL, struct model_record, removed))
 FIELD(load_time, .label = "Load time", .help = "How long loading took so far",

@@ -7,6 +7,10 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "resource/places.h"
+
+/* Of the name of a group of tasks. */
+#define JOB_GROUP_BYTES_MAX 63
 
 /* A resource is what users see of a record: a job, a tenant, a node. Its table has one row for
  * each public field, in the order in which answers show them. REST, gRPC, gpu-cli, the
@@ -257,26 +261,5 @@ const char *value_unit_name(enum value_unit unit);
 const char *field_setter_name(enum field_setter setter);
 const char *field_empty_name(enum field_empty empty);
 const char *form_section_name(enum form_section section);
-
-/* The tables are lists of FIELD(name, .member = value, ...) without an include guard: one
- * includer makes the rows of them, and this an enum that numbers them, JOB_FIELD_priority. */
-enum job_field {
-#define FIELD(name, ...) JOB_FIELD_##name,
-#include "resource/job_table.h"
-#undef FIELD
-	JOB_FIELDS_COUNT,
-};
-enum tenant_field {
-#define FIELD(name, ...) TENANT_FIELD_##name,
-#include "resource/tenant_table.h"
-#undef FIELD
-	TENANT_FIELDS_COUNT,
-};
-enum model_field {
-#define FIELD(name, ...) MODEL_FIELD_##name,
-#include "resource/model_table.h"
-#undef FIELD
-	MODEL_FIELDS_COUNT,
-};
 
 #endif

@@ -13,6 +13,7 @@ enum {
 	JOB_VARIABLES_MAX = 4096,
 	JOB_LABELS_MAX = 64,
 	JOB_LABEL_BYTES_MAX = 256,
+	JOB_RULES_MAX = 8,
 	JOB_ANNOTATIONS_MAX = 64,
 	JOB_ANNOTATION_BYTES_MAX = 4096, /* of one, name and value together */
 	JOB_SCRIPT_BYTES_MAX = 512 * 1024,
@@ -24,6 +25,7 @@ enum {
 	MODEL_HEALTH_PATH_BYTES_MAX = 256,
 	MODEL_COUNT_MAX = 1000000,
 	MODEL_USERS_MAX = 4096,
+	MODEL_NAMES_MAX = 64, /* aliases, fallbacks, adapters: of each */
 };
 #define TENANT_COUNT_MAX (INT64_C(1) << 40)
 #define TENANT_MONEY_MAX (INT64_C(1) << 52) /* millionths of the currency */

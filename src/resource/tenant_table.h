@@ -134,12 +134,30 @@ FIELD(cost_per_gpu_hour, .label = "Cost per GPU hour", .help = "The price of a G
 	.proto = { .request = 26, .reply = 26 },
 	.option = { .name = "--cost", .argument = "PRICE" }, .form = { .section = SECTION_LIMITS })
 FIELD(budget_per_month, .label = "Budget per month",
-	.help = "Once it is spent, no job that requests GPUs starts until the next month",
+	.help = "Once it is spent, no job that requests GPUs starts and no model answers until the next month",
 	.kind = VALUE_DECIMAL, .digits = 6, .unit = UNIT_CURRENCY, .most = TENANT_MONEY_MAX,
 	.none = UNLIMITED, .empty = EMPTY_NULL, .initial = "null", .setter = SET_ANY_TIME,
 	STORED(RECORD_TENANT, struct tenant_record, budget_per_month),
 	.proto = { .request = 27, .reply = 27 },
 	.option = { .name = "--budget", .argument = "SUM", .help = "the budget of a month" }, .form = { .section = SECTION_LIMITS })
+FIELD(requests_per_minute, .label = "Requests a minute",
+	.help = "Requests to models that it and all below it may make in a minute; null is no limit",
+	.kind = VALUE_INTEGER, .most = TENANT_COUNT_MAX, .none = 0, .empty = EMPTY_NULL, .initial = "null",
+	.setter = SET_ANY_TIME, STORED(RECORD_TENANT, struct tenant_record, requests_per_minute),
+	.proto = { .request = 28, .reply = 42 },
+	.option = { .name = "--requests-per-minute", .argument = "N", .help = "requests to models in a minute at most" }, .form = { .section = SECTION_LIMITS })
+FIELD(tokens_per_minute, .label = "Tokens a minute",
+	.help = "Tokens of models that it and all below it may use in a minute; null is no limit",
+	.kind = VALUE_INTEGER, .most = TENANT_COUNT_MAX, .none = 0, .empty = EMPTY_NULL, .initial = "null",
+	.setter = SET_ANY_TIME, STORED(RECORD_TENANT, struct tenant_record, tokens_per_minute),
+	.proto = { .request = 29, .reply = 43 },
+	.option = { .name = "--tokens-per-minute", .argument = "N", .help = "tokens of models in a minute at most" }, .form = { .section = SECTION_LIMITS })
+FIELD(max_streams, .label = "Max streams",
+	.help = "Streams of models that it and all below it may have open at a time; null is no limit",
+	.kind = VALUE_INTEGER, .most = TENANT_COUNT_MAX, .none = 0, .empty = EMPTY_NULL, .initial = "null",
+	.setter = SET_ANY_TIME, STORED(RECORD_TENANT, struct tenant_record, max_streams),
+	.proto = { .request = 30, .reply = 44 },
+	.option = { .name = "--max-streams", .argument = "N", .help = "streams of models at a time at most" }, .form = { .section = SECTION_LIMITS })
 FIELD(current_gpus, .label = "GPUs in use", .help = "GPUs that it holds now",
 	.kind = VALUE_DECIMAL, .digits = 3, .unit = UNIT_GPUS, .repeatable = true, .proto = { .reply = 28 })
 FIELD(current_gpu_memory, .label = "GPU memory in use", .help = "Memory that it holds on shared GPUs",
@@ -150,7 +168,7 @@ FIELD(current_memory, .label = "Host memory in use", .help = "Host memory that i
 	.kind = VALUE_INTEGER, .unit = UNIT_MIB, .repeatable = true, .proto = { .reply = 31 })
 FIELD(current_jobs, .label = "Jobs", .help = "Jobs that hold resources",
 	.kind = VALUE_INTEGER, .repeatable = true, .proto = { .reply = 32 })
-FIELD(waiting_jobs, .label = "Waiting jobs", .help = "Jobs that wait",
+FIELD(waiting_jobs, .label = "Waiting jobs", .help = "Jobs in its queue",
 	.kind = VALUE_INTEGER, .repeatable = true, .proto = { .reply = 33 })
 FIELD(fair_share_gpus, .label = "Fair share", .help = "GPUs that would be fair now",
 	.kind = VALUE_DECIMAL, .digits = 3, .unit = UNIT_GPUS, .repeatable = true, .proto = { .reply = 34 })
@@ -171,4 +189,10 @@ FIELD(total_cost, .label = "Cost", .help = "The cost so far",
 	.kind = VALUE_DECIMAL, .digits = 6, .unit = UNIT_CURRENCY, .repeatable = true, .proto = { .reply = 40 })
 FIELD(month_cost, .label = "Cost this month", .help = "The cost of this month",
 	.kind = VALUE_DECIMAL, .digits = 6, .unit = UNIT_CURRENCY, .repeatable = true, .proto = { .reply = 41 })
+FIELD(tokens_cost, .label = "Cost of tokens", .help = "The part of the cost that was for tokens of others' models",
+	.kind = VALUE_DECIMAL, .digits = 6, .unit = UNIT_CURRENCY, .repeatable = true,
+	STORED(RECORD_TENANT, struct tenant_record, token_cost), .proto = { .reply = 45 })
+FIELD(tokens_credit, .label = "Credit for tokens", .help = "What others were charged for tokens of its models",
+	.kind = VALUE_DECIMAL, .digits = 6, .unit = UNIT_CURRENCY, .repeatable = true,
+	STORED(RECORD_TENANT, struct tenant_record, token_credit), .proto = { .reply = 46 })
 /* clang-format on */

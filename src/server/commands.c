@@ -167,8 +167,9 @@ static int run_repair(const struct options *options, struct config *config)
 
 static bool read_role(const char *text, enum role *role)
 {
-	static const char *const words[] = { "admin", "tenant", "viewer", "agent" };
-	for (int i = 0; i < 4; i++)
+	static const char *const words[] = { "admin", "tenant",  "viewer",
+		                             "agent", "gateway", "inference" };
+	for (int i = 0; i < 6; i++)
 		if (strcmp(text, words[i]) == 0) {
 			*role = (enum role)i;
 			return true;
@@ -191,9 +192,11 @@ static bool describe_token(const struct options *options, struct gate_token *tok
 	const int64_t day_ms = INT64_C(86400000), days_max = 100000;
 	*token = (struct gate_token){ .created_ms = (int64_t)time(NULL) * 1000 };
 	if (!read_role(options->role ? options->role : "admin", &token->identity.role))
-		return error_set(error, ERROR_INVALID,
-		                 "--role is '%.40s': it may be admin, tenant, viewer or agent",
-		                 options->role);
+		return error_set(
+		    error, ERROR_INVALID,
+		    "--role is '%.40s': it may be admin, tenant, viewer, agent, gateway or "
+		    "inference",
+		    options->role);
 	if (options->tenant)
 		token->identity.tenant_id = read_id(options->tenant, "tenant-");
 	if (options->tenant && token->identity.tenant_id == 0)

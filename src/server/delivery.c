@@ -6,7 +6,7 @@
 
 enum { CALLS_MAX = 8 };
 
-/* What waits, in its order: an effect (`ask` is NULL), or an engine request. */
+/* What waits, in order: an effect (`request` is NULL), or the answer to a request. */
 struct item {
 	struct effect effect;
 	struct engine_request *request;
@@ -39,6 +39,8 @@ static void deliver_effect(const struct engine_listener *to, const struct effect
 	case EFFECT_START:
 	case EFFECT_STOP:
 	case EFFECT_LOAD:
+	case EFFECT_SUSPEND:
+	case EFFECT_RESUME:
 		if (to->order)
 			to->order(to->context, effect);
 		break;
@@ -60,6 +62,7 @@ static void delivery_run(struct post *post)
 	struct delivery *delivery = (struct delivery *)post;
 	pthread_mutex_lock(&delivery->mutex);
 	struct load *load = delivery->filling;
+	INVARIANT(delivery->is_posted && delivery->emptying->count == 0);
 	delivery->filling = delivery->emptying;
 	delivery->emptying = load;
 	delivery->is_posted = false;
@@ -125,7 +128,8 @@ static struct item *delivery_add(struct load *load)
 static bool is_delivered(enum effect_kind kind)
 {
 	return kind == EFFECT_START || kind == EFFECT_STOP || kind == EFFECT_LOAD ||
-	       kind == EFFECT_ROUTE || kind == EFFECT_EVENT;
+	       kind == EFFECT_SUSPEND || kind == EFFECT_RESUME || kind == EFFECT_ROUTE ||
+	       kind == EFFECT_EVENT;
 }
 
 void delivery_batch(struct delivery *delivery, const struct batch *batch)
@@ -158,6 +162,7 @@ void delivery_batch(struct delivery *delivery, const struct batch *batch)
 void delivery_effects(struct delivery *delivery, const struct effects *effects,
                       struct engine_request *request)
 {
+	INVARIANT(request->done);
 	struct load *load = delivery_begin(delivery);
 	for (size_t i = 0; i < effects->count; i++)
 		if (effects->at[i].kind == EFFECT_ROUTE)
@@ -168,6 +173,7 @@ void delivery_effects(struct delivery *delivery, const struct effects *effects,
 
 void delivery_ask(struct delivery *delivery, struct engine_request *request)
 {
+	INVARIANT(request->done);
 	struct load *load = delivery_begin(delivery);
 	delivery_add(load)->request = request;
 	delivery_finish(delivery);

@@ -6,17 +6,16 @@
 
 #include "api/engine/engine_port.h"
 
-/* Filled by the engine's threads, emptied in the loop's thread, in the order in which
- * it was filled. What comes while the loop is busy goes out together: there is one post
- * for any number of batches. */
+/* A queue from the engine's threads to the loop's thread. Everything that arrives while the loop is
+ * busy is delivered together: there is one post for any number of batches. */
 struct delivery;
 
 /* The engine must last as long, and so must its loop until delivery_free. */
 struct delivery *delivery_new(struct engine_port *port);
-/* After the loop has ended; asks that were not delivered are lost. */
+/* After the loop has ended; answers that were not delivered are lost. */
 void delivery_free(struct delivery *delivery);
 
-/* Its orders, routes and events, then the answers to the asks that are its cookies. */
+/* Its orders, routes and events, then the answers to the requests that are its cookies. */
 void delivery_batch(struct delivery *delivery, const struct batch *batch);
 /* The routes among these effects, then the answer: for what is never stored. */
 void delivery_effects(struct delivery *delivery, const struct effects *effects,

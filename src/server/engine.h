@@ -8,10 +8,9 @@
 #include "store/retention.h"
 #include "store/store.h"
 
-/* The core's thread waits until it leads, loads what is stored, and from then on applies
- * what is asked, one after the other, and decides when something has changed. What it
- * does becomes durable in the writer's thread, and is told in the loop's thread after
- * that. Reads of what is stored have a thread of their own. */
+/* The core's thread waits until it leads and loads the store. Then it applies requests in order,
+ * and makes a scheduling pass after changes. The writer's thread makes the effects durable; only
+ * then does the loop's thread learn of them. Reads of the store have their own thread. */
 struct engine;
 
 struct engine_options {
@@ -42,7 +41,7 @@ struct engine_options {
 /* Never NULL. The options are copied, the texts in them are not: they must last. */
 struct engine *engine_start(const struct engine_options *options);
 struct engine_port *engine_port(struct engine *engine);
-/* When nobody asks any more, and before the loop is freed: writes what is under way, ends
+/* When no more requests come, and before the loop is freed: writes what is under way, ends
  * the threads, gives up the leadership. Asks that were not answered never are. */
 void engine_stop(struct engine *engine);
 

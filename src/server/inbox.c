@@ -1,4 +1,4 @@
-/* inbox.c - asks on their way to a thread that takes them all at once */
+/* inbox.c - requests on their way to a thread, which takes all of them at once */
 #include "server/inbox.h"
 
 #include <time.h>
@@ -18,12 +18,13 @@ void inbox_init(struct inbox *inbox)
 
 void inbox_destroy(struct inbox *inbox)
 {
+	INVARIANT(inbox->is_closed);
 	pthread_cond_destroy(&inbox->filled);
 	pthread_mutex_destroy(&inbox->mutex);
 }
 
-/* Whether the taker dozes is asked after the engine request is there; the taker says so before it
- * looks whether any is. So one of the two sees the other. */
+/* The flag of a taker that dozes is read after the request was put. The taker sets it before it
+ * looks for requests. So one of the two sees the other. */
 static void inbox_write(struct inbox *inbox, struct engine_request *request, bool lazy)
 {
 	struct engine_request *before = atomic_load_explicit(&inbox->last, memory_order_relaxed);
@@ -69,6 +70,7 @@ void inbox_doze(struct inbox *inbox, int64_t wait_us)
 {
 	struct timespec until = clock_after_us(CLOCK_MONOTONIC, wait_us);
 	int waited = 0;
+	INVARIANT(wait_us >= 0 && !atomic_load(&inbox->is_dozing)); /* one thread takes */
 	atomic_store(&inbox->is_dozing, true);
 	pthread_mutex_lock(&inbox->mutex);
 	bool empty = !atomic_load(&inbox->last);

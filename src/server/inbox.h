@@ -1,4 +1,4 @@
-/* inbox.h - asks on their way to a thread that takes them all at once */
+/* inbox.h - requests on their way to a thread, which takes all of them at once */
 #ifndef SERVER_INBOX_H
 #define SERVER_INBOX_H
 
@@ -7,9 +7,9 @@
 
 #include "api/engine/engine_request.h"
 
-/* Any thread puts, one thread takes. Putting into one that is not empty costs one
- * exchange; only the first wakes the taker, and one that can wait does not wake a
- * taker that dozes. */
+/* Any thread puts, one thread takes. Putting a request into an inbox that is not empty costs one
+ * atomic exchange. Only the first request wakes the taker, and a lazy one does not wake a taker
+ * that dozes. */
 struct inbox {
 	_Atomic(struct engine_request *) last; /* the newest; each leads to the one before */
 	atomic_size_t count;                   /* that were put and not taken */
@@ -26,10 +26,11 @@ void inbox_destroy(struct inbox *inbox);
 void inbox_put(struct inbox *inbox, struct engine_request *request);
 /* Like inbox_put(), for one that can wait until the taker's pause ends. */
 void inbox_put_lazily(struct inbox *inbox, struct engine_request *request);
-/* Waits so long, or until one is put that cannot wait. Not at all where some are there. */
+/* Waits for `wait_us`, or until a request is put that is not lazy. Returns at once if the inbox is
+ * not empty. */
 void inbox_doze(struct inbox *inbox, int64_t wait_us);
-/* All that are there, oldest first, linked by `next`; waits up to `wait_us` for one
- * (negative: for as long as it takes, or until it is closed). NULL: none came. */
+/* All requests, oldest first, linked by `next`. Waits up to `wait_us` for the first (negative:
+ * without limit, or until the inbox is closed). NULL: none came. */
 struct engine_request *inbox_take(struct inbox *inbox, int64_t wait_us);
 /* Wakes the taker once, though nothing was put. */
 void inbox_wake(struct inbox *inbox);

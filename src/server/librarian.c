@@ -66,6 +66,7 @@ struct librarian *librarian_start(const struct store_options *options, struct de
 
 void librarian_ask(struct librarian *librarian, struct engine_request *request)
 {
+	INVARIANT(request->read && !request->has_command && request->keep_count == 0);
 	if (atomic_load(&librarian->inbox.count) < WAITING_MAX) {
 		inbox_put(&librarian->inbox, request);
 		return;

@@ -9,9 +9,9 @@ struct librarian;
 
 /* Connects when something is asked for the first time, and again after it failed. */
 struct librarian *librarian_start(const struct store_options *options, struct delivery *delivery);
-/* Calls ask->read with a store that does not lead; the answer goes by the delivery. */
+/* Calls request->read with a store that does not lead. The answer goes by the delivery. */
 void librarian_ask(struct librarian *librarian, struct engine_request *request);
-/* Ends when what it has begun is done. NULL is allowed. */
+/* Finishes what it has begun. NULL is allowed. */
 void librarian_stop(struct librarian *librarian);
 
 #endif

@@ -6,7 +6,7 @@
 #include "api/text/metric.h"
 #include "server/commands.h"
 #include "server/serve.h"
-#include "server/settings.h"
+#include "server/settings/settings.h"
 
 extern char **environ;
 

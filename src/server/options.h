@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "server/config.h"
+#include "server/settings/config.h"
 
 enum action {
 	ACTION_SERVE,
@@ -26,6 +26,8 @@ struct options {
 	const char *config_path; /* NULL: none */
 	/* For settings: NULL where they are not given. */
 	const char *data_dir, *listen, *http_port, *grpc_port, *metrics_port, *verbosity;
+	const char *kubeconfig_path, *scheduler_names;
+	bool kubernetes;
 	const char *file;        /* BACKUP, RESTORE */
 	bool yes;                /* REPAIR, RESTORE: do it */
 	const char *role, *name; /* CREATE_TOKEN */

@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "server/directory.h"
 #include "server/engine.h"
+#include "server/kubernetes/kubernetes.h"
 #include "server/signals.h"
 #include "server/supervisor.h"
 #include "server/wiring.h"
@@ -41,6 +42,7 @@ struct server {
 	struct loop *loop;
 	struct engine *engine;
 	struct service *service;
+	struct kubernetes *kubernetes; /* NULL: not wanted */
 	struct tls *tls;
 	struct signals *signals;
 	struct listener *http, *grpc, *metrics;
@@ -132,6 +134,8 @@ static void leading(void *context)
 	server->kept = NULL;
 	arena_free(&server->kept_arena);
 	service_begin(server->service);
+	if (server->kubernetes)
+		kubernetes_begin(server->kubernetes);
 	port->health(port, &health);
 	log_at(LOG_INFO, "this scheduler leads, and serves", LOG_NUMBER("term", health.term),
 	       LOG_NUMBER("http_port", listener_port(server->http)),
@@ -151,6 +155,9 @@ static void serve_stop(struct server *server, int64_t grace_ms)
 	loop_timer_clear(server->loop, &server->watchdog);
 	loop_timer_set(server->loop, &server->deadline, left_ms + OVERTIME_MS);
 	loop_stop(server->loop, left_ms);
+	kubernetes_stop(server->kubernetes);
+	if (server->service)
+		service_stop(server->service);
 }
 
 /* Requests whose answer will never come, because the store cannot commit or is lost, keep
@@ -342,6 +349,14 @@ static void fit_descriptors(struct limits *limits)
 	       LOG_NUMBER("connections", (int64_t)limits->connections));
 }
 
+static bool open_kubernetes(struct server *server, struct error *error)
+{
+	if (!server->config->kubernetes.enable)
+		return true;
+	server->kubernetes = kubernetes_new(engine_port(server->engine), server->config, error);
+	return server->kubernetes != NULL;
+}
+
 /* Everything up to where the loop can run. */
 static bool serve_begin(struct server *server, struct error *error)
 {
@@ -357,7 +372,8 @@ static bool serve_begin(struct server *server, struct error *error)
 	server->loop = loop_new(&limits);
 	server->engine = start_engine(server);
 	server->service = service_new(engine_port(server->engine), &server->wiring->service, error);
-	if (!server->service || !open_tls(server, error) || !open_ports(server, error))
+	if (!server->service || !open_kubernetes(server, error) || !open_tls(server, error) ||
+	    !open_ports(server, error))
 		return false;
 	server->signals = signals_start(server->loop, on_signal, server);
 	server->ready = true;
@@ -371,12 +387,14 @@ static bool serve_begin(struct server *server, struct error *error)
 static void serve_end(struct server *server)
 {
 	if (server->loop && !server->ready) {
+		kubernetes_stop(server->kubernetes);
 		loop_stop(server->loop, 0);
 		loop_run(server->loop);
 	}
 	signals_stop(server->signals);
 	if (server->engine)
 		engine_stop(server->engine);
+	kubernetes_free(server->kubernetes);
 	service_free(server->service);
 	tls_free(server->tls);
 	if (server->loop)

@@ -1,4 +1,4 @@
-/* steps.h - each step of each decision in the log, for those who look for a reason there */
+/* steps.h - every step of every decision, in the log */
 #ifndef SERVER_STEPS_H
 #define SERVER_STEPS_H
 

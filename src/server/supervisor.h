@@ -7,7 +7,7 @@
 /* Sends lines such as "READY=1\nSTATUS=serving" to NOTIFY_SOCKET, if there is one. What
  * cannot be sent is lost. */
 void supervisor_tell(const char *lines);
-/* How often it wants a sign of life ("WATCHDOG=1"), in milliseconds; 0: not at all. */
+/* The interval of its watchdog ("WATCHDOG=1") in milliseconds; 0: it has none. */
 int64_t supervisor_watchdog_ms(void);
 
 #endif

@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "base/error.h"
 #include "base/number.h"
 
 enum { SLEW = 20 }; /* a twentieth faster or slower */
@@ -11,6 +12,7 @@ enum { SLEW = 20 }; /* a twentieth faster or slower */
 struct timekeeper timekeeper_begin(int64_t step_ms, int64_t hold_ms, int64_t time_us,
                                    int64_t steady_us)
 {
+	INVARIANT(step_ms > 0 && hold_ms >= 0);
 	return (struct timekeeper){
 		.step_ms = step_ms, .hold_ms = hold_ms, .time_us = time_us, .steady_us = steady_us
 	};
@@ -41,6 +43,7 @@ int64_t timekeeper_read(struct timekeeper *keeper, int64_t wall_us, int64_t stea
                         enum timekeeper_news *news)
 {
 	int64_t elapsed_us = max64(steady_us - keeper->steady_us, 0);
+	int64_t before_us = keeper->time_us;
 
 	*news = TIME_AS_EXPECTED;
 	keeper->time_us += elapsed_us;
@@ -55,6 +58,7 @@ int64_t timekeeper_read(struct timekeeper *keeper, int64_t wall_us, int64_t stea
 	keeper->off_ms = 0;
 	int64_t most_us = elapsed_us / SLEW;
 	keeper->time_us += max64(min64(off_us, most_us), -most_us);
+	INVARIANT(keeper->time_us >= before_us);
 	return keeper->time_us / 1000;
 }
 

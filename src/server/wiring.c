@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "server/file.h"
+#include "server/settings/file.h"
 
 #define DAY_MS INT64_C(86400000)
 enum { KEY_BYTES_MAX = 65536, MIB = 1 << 20 };

@@ -4,8 +4,8 @@
 
 #include "api/notify/notify.h"
 #include "api/service/service.h"
-#include "server/config.h"
 #include "server/engine.h"
+#include "server/settings/config.h"
 
 /* What both are started with, but for the loop and those that are called back. Its
  * texts are the config's, which must outlive it. */

@@ -58,24 +58,9 @@ static bool demo_report_node(struct driver *driver)
 static bool demo_put_tenant(struct driver *driver)
 {
 	struct command command = { .kind = COMMAND_PUT_TENANT };
-	command.tenant = (struct tenant_record){
-		.name = "lab",
-		.limit_gpu = UNLIMITED,
-		.limit_cpu = UNLIMITED,
-		.limit_host = UNLIMITED,
-		.limit_gpu_memory = UNLIMITED,
-		.limit_jobs = UNLIMITED,
-		.quota_gpu = UNLIMITED,
-		.quota_cpu = UNLIMITED,
-		.quota_host = UNLIMITED,
-		.weight = 1000,
-		.priority = 100,
-		.allow_preemption = true,
-		.can_preempt_others = true,
-		.max_preemptions = UNLIMITED,
-		.queue_max = UNLIMITED,
-		.budget_per_month = UNLIMITED,
-	};
+	command.tenant = tenant_default("lab");
+	command.tenant.priority = 100;
+	command.tenant.allow_preemption = command.tenant.can_preempt_others = true;
 	return demo_send(driver, command);
 }
 
@@ -172,7 +157,7 @@ static const struct reservation_record *reservation_of(const struct world *world
 }
 
 /* What the records say, as a store has them. */
-static void print_state(const struct world *world)
+static void demo_print_state(const struct world *world)
 {
 	int64_t reserved_mib = 0;
 	for (int64_t id = 1; id <= JOBS; id++) {
@@ -204,7 +189,7 @@ static bool fill_gpu(struct driver *driver)
 	}
 	if (!demo_decide(driver, false))
 		return false;
-	print_state(&driver->world);
+	demo_print_state(&driver->world);
 	printf("\nWhy does job-%d wait?\n", JOBS);
 	explain_job(driver, JOBS);
 	return true;
@@ -231,7 +216,7 @@ static bool end_first(struct driver *driver)
 	puts("\nThe node confirms that the memory is back:");
 	if (!demo_send(driver, command) || !demo_decide(driver, true))
 		return false;
-	print_state(&driver->world);
+	demo_print_state(&driver->world);
 	return true;
 }
 

@@ -4,6 +4,7 @@
 
 #include "sim/chaos/chaos.h"
 #include "sim/demo.h"
+#include "sim/scenario/predicates.h"
 #include "sim/scenario/scenario.h"
 #include "sim/trace/foretell_command.h"
 #include "sim/trace/jct_command.h"
@@ -37,6 +38,8 @@ static const struct subcommand subcommands[] = {
 	  "let the jobs of a trace share a cluster, and say how long they take", jct_main },
 	{ "predict", "--trace CSV [--warm CSV] [--experts 65536] [--json]",
 	  "predict the run times of a trace's jobs, and say how well that went", foretell_main },
+	{ "predicates", "FILE", "ask the core about kube-scheduler's predicate cases",
+	  predicates_main },
 	{ "chaos", "[--seed S] [--seeds K] [--steps N] [--shrink] [--json]",
 	  "let everything fail, and check that nothing goes wrong", chaos_main },
 	{ "whatif", "--state FILE [--add-nodes 2x8xH100:80G] [--submit JOB] [--json]",
@@ -51,9 +54,9 @@ static void print_usage(FILE *to)
 	fputs("usage: gpu-sim SUBCOMMAND [ARGUMENT...]\n\n", to);
 	for (int i = 0; i < SUBCOMMANDS; i++) {
 		const struct subcommand *at = &subcommands[i];
-		fprintf(to, "  %-10s %s\n", at->name, at->purpose);
+		fprintf(to, "  %-11s %s\n", at->name, at->purpose);
 		if (*at->arguments)
-			fprintf(to, "  %-10s   gpu-sim %s %s\n", "", at->name, at->arguments);
+			fprintf(to, "  %-11s   gpu-sim %s %s\n", "", at->name, at->arguments);
 	}
 }
 

@@ -218,7 +218,7 @@ static bool search_jobs(struct store *store, const struct archive_filter *filter
 
 static bool read_state(const char *text, int *state, struct error *error)
 {
-	for (*state = 0; text && *state <= JOB_CANCELLED; ++*state)
+	for (*state = 0; text && *state < JOB_STATES; ++*state)
 		if (strcmp(text, job_state_words.at[*state]) == 0)
 			return true;
 	return error_set(error, ERROR_CORRUPT, "a job is stored in the state '%s'",
@@ -244,7 +244,7 @@ static bool archive_count_jobs(struct store *store, const struct archive_filter 
 {
 	struct backend *backend = store_backend(store);
 	struct buffer sql = { 0 };
-	memset(counts, 0, (JOB_CANCELLED + 1) * sizeof(*counts));
+	memset(counts, 0, JOB_STATES * sizeof(*counts));
 	buffer_text(&sql, "SELECT state, count(*) FROM jobs ");
 	put_filter(&sql, filter);
 	buffer_text(&sql, " GROUP BY state");
@@ -403,7 +403,7 @@ bool archive_search(struct store *store, const struct archive_filter *filter,
 }
 
 bool archive_count(struct store *store, const struct archive_filter *filter,
-                   int64_t counts[JOB_CANCELLED + 1], struct error *error)
+                   int64_t counts[JOB_STATES], struct error *error)
 {
 	return archive_is_ready(store, error) &&
 	       archive_finish(store, archive_count_jobs(store, filter, counts, error), error);
@@ -445,4 +445,24 @@ bool archive_runs(struct store *store, int64_t job_id, struct arena *arena,
 {
 	return archive_is_ready(store, error) &&
 	       archive_finish(store, read_runs(store, job_id, arena, runs, count, error), error);
+}
+
+bool archive_slot_run(struct store *store, int64_t model_id, int64_t slot_id, struct arena *arena,
+                      struct run_record **run, int64_t *count, struct error *error)
+{
+	struct buffer rest = { 0 };
+	struct collection collection = { 0 };
+
+	buffer_print(&rest, "WHERE job_id = 0 AND model_id = %lld", (long long)model_id);
+	if (slot_id > 0)
+		buffer_print(&rest, " AND reservation_id = %lld", (long long)slot_id);
+	buffer_text(&rest, " ORDER BY id DESC LIMIT 1");
+	bool done =
+	    archive_is_ready(store, error) &&
+	    archive_finish(store, scan(store, RECORD_RUN, rest.data, arena, &collection, error),
+	                   error);
+	*count = 0;
+	*run = done ? archive_gather(&collection, count) : NULL;
+	buffer_free(&rest);
+	return done;
 }

@@ -45,7 +45,7 @@ bool archive_search(struct store *store, const struct archive_filter *filter,
                     int64_t *count, struct error *error);
 /* How many in each state; `behind_id` and `limit` of the filter do not count. */
 bool archive_count(struct store *store, const struct archive_filter *filter,
-                   int64_t counts[JOB_CANCELLED + 1], struct error *error);
+                   int64_t counts[JOB_STATES], struct error *error);
 /* Counts the archived jobs of each tenant by state, in one query. False from `each` ends it. */
 typedef bool (*archive_tally)(void *context, int64_t tenant_id, enum job_state state, int64_t count,
                               struct error *error);
@@ -77,6 +77,11 @@ struct event_filter {
 };
 bool archive_events(struct store *store, const struct event_filter *filter, struct arena *arena,
                     struct event **events, int64_t *count, struct error *error);
+
+/* The run of a model's slot that ended last, or that of the slot where `slot_id` > 0; `*count` is
+ * 0 or 1. */
+bool archive_slot_run(struct store *store, int64_t model_id, int64_t slot_id, struct arena *arena,
+                      struct run_record **run, int64_t *count, struct error *error);
 
 /* The runs of a job's tasks: current ones first (without tenant and id), then finished ones,
  * the last to end first. Returns the latest ARCHIVE_RUNS. */

@@ -13,6 +13,8 @@ static const struct {
 	{ RECORD_CONFIG, "config" },
 	{ RECORD_MIX, "mix" },
 	{ RECORD_JOB_STATE, "jobs" },
+	{ RECORD_NODE_CLASS, "node_classes" },
+	{ RECORD_GUESS, "guesses" },
 };
 
 #define KEPT_FIELDS(F, T) F(T, kind) F(T, key) F(T, value)

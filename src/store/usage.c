@@ -2,6 +2,7 @@
 #include "store/usage.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/map.h"
 #include "base/number.h"
@@ -117,6 +118,12 @@ static void usage_put_tenant(struct buffer *sql, const char *column, int64_t ten
 		buffer_print(sql, " AND %s = %lld", column, (long long)tenant_id);
 }
 
+/* Of a run: until when its work is safe, and when its task had started. */
+#define SAFE_MS                                                                                    \
+	"CASE WHEN job_id = 0 OR ending IN ('completed', 'goes_on', 'unloaded') THEN ended_ms "    \
+	"WHEN saved_ms > began_ms THEN saved_ms ELSE began_ms END"
+#define START_MS "CASE WHEN started_ms = 0 THEN ended_ms ELSE started_ms END"
+
 /* WITH used AS (...): every run in the period, cut to it, current ones included. */
 static void put_used(struct buffer *sql, enum dialect dialect, const struct period *period)
 {
@@ -125,20 +132,24 @@ static void put_used(struct buffer *sql, enum dialect dialect, const struct peri
 	buffer_print(sql,
 	             "WITH used AS (SELECT tenant_id, job_id, share, memory_mib, cpu_milli, "
 	             "CASE WHEN began_ms < %lld THEN %lld ELSE began_ms END AS first_ms, "
-	             "CASE WHEN ended_ms > %lld THEN %lld ELSE ended_ms END AS last_ms "
+	             "CASE WHEN ended_ms > %lld THEN %lld ELSE ended_ms END AS last_ms, " SAFE_MS
+	             " AS safe_ms, " START_MS " AS start_ms "
 	             "FROM runs WHERE ended_ms > %lld AND began_ms < %lld",
 	             from, from, until, until, from, until);
 	usage_put_tenant(sql, "tenant_id", period->tenant_id);
 	buffer_print(
 	    sql,
 	    " UNION ALL SELECT tenant_id, job_id, share, memory_mib, cpu_milli, "
-	    "CASE WHEN counted < %lld THEN %lld ELSE counted END, %lld FROM "
+	    "CASE WHEN counted < %lld THEN %lld ELSE counted END, %lld, %lld, "
+	    "CASE WHEN job_id = 0 THEN counted WHEN started_ms = 0 THEN %lld ELSE started_ms END "
+	    "FROM "
 	    "(SELECT coalesce(jobs.tenant_id, models.tenant_id) AS tenant_id, job_id, "
-	    "%s AS share, %s AS memory_mib, reservations.cpu_milli AS cpu_milli, %s AS counted "
+	    "%s AS share, %s AS memory_mib, reservations.cpu_milli AS cpu_milli, %s AS counted, "
+	    "reservations.started_ms AS started_ms "
 	    "FROM reservations LEFT JOIN jobs ON jobs.id = job_id "
 	    "LEFT JOIN models ON models.id = model_id WHERE phase <> 'releasing') AS held "
 	    "WHERE counted < %lld",
-	    from, from, until, shares[dialect], memories[dialect], counted, until);
+	    from, from, until, until, until, shares[dialect], memories[dialect], counted, until);
 	usage_put_tenant(sql, "tenant_id", period->tenant_id);
 	buffer_text(sql, ")");
 }
@@ -188,6 +199,60 @@ static bool read_prices(struct backend *backend, const struct period *period,
 	return done;
 }
 
+/* ", sum(...), ..." of four: idle and lost, each in the two parts of a sum. */
+static void put_waste(struct buffer *sql, enum dialect dialect)
+{
+	const char *most = dialect == DIALECT_SQLITE ? "max" : "greatest";
+	const char *least = dialect == DIALECT_SQLITE ? "min" : "least";
+	struct buffer idle = { 0 }, lost = { 0 };
+
+	buffer_print(&idle, "share * %s(%s(last_ms, start_ms) - first_ms, 0)", most, least);
+	buffer_print(&lost, "share * %s(last_ms - %s(first_ms, safe_ms, start_ms), 0)", most, most);
+	for (int i = 0; i < 2; i++) {
+		const char *what = i == 0 ? idle.data : lost.data;
+		buffer_print(sql, ", sum(%s / %lld), sum(%s %% %lld)", what, (long long)SUM_PART,
+		             what, (long long)SUM_PART);
+	}
+	buffer_free(&idle);
+	buffer_free(&lost);
+}
+
+static bool take_sum(const char *const *values, int64_t *sum, struct error *error)
+{
+	int64_t parts = 0, rest = 0;
+	if (!archive_number(values[0], &parts, error) || !archive_number(values[1], &rest, error))
+		return false;
+	*sum = add_saturated(*sum, add_saturated(muldiv_down(parts, SUM_PART, 1), rest));
+	return true;
+}
+
+static bool add_waste(const char *const *values, struct waste *waste, struct error *error)
+{
+	return take_sum(values, &waste->idle_gpu_ms, error) &&
+	       take_sum(values + 2, &waste->lost_gpu_ms, error);
+}
+
+static bool take_waste(void *context, const char *const *values, struct error *error)
+{
+	int64_t tenant_id = 0;
+	if (!archive_number(values[0], &tenant_id, error))
+		return false;
+	return add_waste(values + 1, &usage_of(context, tenant_id)->waste, error);
+}
+
+static bool read_waste(struct backend *backend, const struct period *period,
+                       struct reckoning *reckoning, struct error *error)
+{
+	struct buffer sql = { 0 };
+	put_used(&sql, backend->dialect, period);
+	buffer_text(&sql, " SELECT tenant_id");
+	put_waste(&sql, backend->dialect);
+	buffer_text(&sql, " FROM used GROUP BY tenant_id");
+	bool done = backend->query(backend, sql.data, take_waste, reckoning, error);
+	buffer_free(&sql);
+	return done;
+}
+
 static bool read_ends(struct backend *backend, const struct period *period,
                       struct reckoning *reckoning, struct error *error)
 {
@@ -216,6 +281,7 @@ static bool usage_read_all(struct backend *backend, const struct period *period,
 		return false;
 	bool done = read_amounts(backend, period, reckoning, error) &&
 	            read_prices(backend, period, reckoning, error) &&
+	            read_waste(backend, period, reckoning, error) &&
 	            read_ends(backend, period, reckoning, error);
 	return backend->execute(backend, "COMMIT", done ? error : &ignored) && done;
 }
@@ -271,6 +337,27 @@ static bool take_job(void *context, const char *const *values, struct error *err
 	return add_priced(values + 2, &usage->gpu_ms, &usage->cost, error);
 }
 
+/* Jobs come as before, in the same order. */
+struct job_wasting {
+	struct job_reckoning *jobs;
+	int64_t next;
+};
+
+static bool take_job_waste(void *context, const char *const *values, struct error *error)
+{
+	struct job_wasting *wasting = context;
+	int64_t job_id = 0;
+	if (!archive_number(values[0], &job_id, error))
+		return false;
+	while (wasting->next < wasting->jobs->count &&
+	       wasting->jobs->at[wasting->next].job_id > job_id)
+		wasting->next++;
+	if (wasting->next == wasting->jobs->count ||
+	    wasting->jobs->at[wasting->next].job_id != job_id)
+		return true;
+	return add_waste(values + 1, &wasting->jobs->at[wasting->next].waste, error);
+}
+
 static void put_chosen(struct buffer *sql, const struct job_usage_filter *filter)
 {
 	buffer_text(sql, ", chosen AS (SELECT DISTINCT job_id FROM used WHERE job_id > 0");
@@ -306,9 +393,119 @@ bool usage_read_jobs(struct store *store, const struct job_usage_filter *filter,
 	             "FROM priced WHERE job_id IN (SELECT job_id FROM chosen) "
 	             "GROUP BY job_id, tenant_id, price ORDER BY job_id DESC",
 	             (long long)SUM_PART, (long long)SUM_PART);
-	bool done = archive_finish(
-	    store, backend->query(backend, sql.data, take_job, &reckoning, error), error);
+	bool done = backend->query(backend, sql.data, take_job, &reckoning, error);
+	buffer_clear(&sql);
+	put_used(&sql, backend->dialect, &period);
+	put_chosen(&sql, filter);
+	buffer_text(&sql, " SELECT job_id");
+	put_waste(&sql, backend->dialect);
+	buffer_text(&sql, " FROM used WHERE job_id IN (SELECT job_id FROM chosen) "
+	                  "GROUP BY job_id ORDER BY job_id DESC");
+	done = done && backend->query(backend, sql.data, take_job_waste,
+	                              &(struct job_wasting){ .jobs = &reckoning }, error);
+	done = archive_finish(store, done, error);
 	buffer_free(&sql);
 	*count = reckoning.count;
+	return done;
+}
+
+/* Owners that are being collected, each with the tenant that the job is of. */
+struct owner_reckoning {
+	struct arena *arena;
+	struct owner_usage *at;
+	int64_t count, limit;
+};
+
+static struct owner_usage *owner_of(struct owner_reckoning *reckoning, int64_t tenant_id,
+                                    const char *user)
+{
+	for (int64_t i = reckoning->count - 1; i >= 0; i--)
+		if (reckoning->at[i].tenant_id == tenant_id &&
+		    strcmp(reckoning->at[i].user, user) == 0)
+			return &reckoning->at[i];
+	if (reckoning->count == reckoning->limit)
+		return NULL;
+	reckoning->at[reckoning->count] =
+	    (struct owner_usage){ .tenant_id = tenant_id,
+		                  .user = arena_string(reckoning->arena, user) };
+	return &reckoning->at[reckoning->count++];
+}
+
+static bool take_owner(void *context, const char *const *values, struct error *error)
+{
+	int64_t tenant_id = 0;
+	if (!archive_number(values[0], &tenant_id, error))
+		return false;
+	struct owner_usage *usage = owner_of(context, tenant_id, values[1] ? values[1] : "");
+	return !usage || add_priced(values + 2, &usage->gpu_ms, &usage->cost, error);
+}
+
+static bool take_owner_waste(void *context, const char *const *values, struct error *error)
+{
+	int64_t tenant_id = 0;
+	if (!archive_number(values[0], &tenant_id, error))
+		return false;
+	struct owner_usage *usage = owner_of(context, tenant_id, values[1] ? values[1] : "");
+	return !usage || (archive_number(values[2], &usage->jobs, error) &&
+	                  add_waste(values + 3, &usage->waste, error));
+}
+
+static void usage_put_tenants(struct buffer *sql, const struct job_usage_filter *filter)
+{
+	for (size_t i = 0; i < filter->tenant_count; i++)
+		buffer_print(sql, "%s%lld", i == 0 ? " AND jobs.tenant_id IN (" : ", ",
+		             (long long)filter->tenant_ids[i]);
+	if (filter->tenant_count > 0)
+		buffer_text(sql, ")");
+}
+
+static int compare_owners(const void *a, const void *b)
+{
+	const struct owner_usage *x = a, *y = b;
+	if (x->gpu_ms != y->gpu_ms)
+		return x->gpu_ms < y->gpu_ms ? 1 : -1;
+	if (x->tenant_id != y->tenant_id)
+		return x->tenant_id < y->tenant_id ? -1 : 1;
+	return strcmp(x->user, y->user);
+}
+
+bool usage_read_owners(struct store *store, const struct job_usage_filter *filter,
+                       struct arena *arena, struct owner_usage **usage, int64_t *count,
+                       struct error *error)
+{
+	struct period period = { 0, filter->from_ms, min64(filter->until_ms, filter->now_ms) };
+	struct owner_reckoning reckoning = { .arena = arena, .limit = filter->limit };
+	struct buffer sql = { 0 };
+
+	INVARIANT(filter->limit > 0);
+	*count = 0;
+	if (!archive_is_ready(store, error))
+		return false;
+	struct backend *backend = store_backend(store);
+	*usage = reckoning.at =
+	    arena_alloc(arena, (size_t)filter->limit * sizeof(struct owner_usage));
+	put_used(&sql, backend->dialect, &period);
+	put_priced(&sql);
+	buffer_print(&sql,
+	             " SELECT jobs.tenant_id, jobs.\"user\", price, sum(priced.gpu_ms / %lld), "
+	             "sum(priced.gpu_ms %% %lld) FROM priced JOIN jobs ON jobs.id = priced.job_id "
+	             "WHERE priced.job_id > 0",
+	             (long long)SUM_PART, (long long)SUM_PART);
+	usage_put_tenants(&sql, filter);
+	buffer_text(&sql, " GROUP BY jobs.tenant_id, jobs.\"user\", price");
+	bool done = backend->query(backend, sql.data, take_owner, &reckoning, error);
+	buffer_clear(&sql);
+	put_used(&sql, backend->dialect, &period);
+	buffer_text(&sql, " SELECT jobs.tenant_id, jobs.\"user\", count(DISTINCT used.job_id)");
+	put_waste(&sql, backend->dialect);
+	buffer_text(&sql, " FROM used JOIN jobs ON jobs.id = used.job_id WHERE used.job_id > 0");
+	usage_put_tenants(&sql, filter);
+	buffer_text(&sql, " GROUP BY jobs.tenant_id, jobs.\"user\"");
+	done = done && backend->query(backend, sql.data, take_owner_waste, &reckoning, error);
+	done = archive_finish(store, done, error);
+	buffer_free(&sql);
+	*count = reckoning.count;
+	if (reckoning.count > 1)
+		qsort(reckoning.at, (size_t)reckoning.count, sizeof(*reckoning.at), compare_owners);
 	return done;
 }

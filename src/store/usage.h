@@ -4,6 +4,15 @@
 
 #include "store/store.h"
 
+/* What a run had GPUs for and did not get far with. Idle: they were reserved, and its node had not
+ * started the task yet. Lost: it ran, and what it did from its last checkpoint on, or all of it
+ * where there was none, is gone, because it was preempted, stopped to be run again, lost with its
+ * node or cancelled, or because it failed. What still runs, and slots, have lost nothing. Both in
+ * thousandths of GPUs x ms. */
+struct waste {
+	int64_t idle_gpu_ms, lost_gpu_ms;
+};
+
 /* Every run counts with its part inside the period, at the tenant's price at the time;
  * current runs count up to now. Counts jobs and models of the tenant itself, not of those
  * below it. Over all time this equals the tenant's meters, except for runs that were deleted
@@ -14,9 +23,10 @@ struct usage {
 	int64_t completed, failed, cancelled; /* that ended in it */
 	int64_t runs;                         /* in it, of tasks and slots */
 	int64_t gpu_ms;                       /* thousandths of GPUs x ms */
-	int64_t cost;                         /* millionths of the currency */
-	int64_t gpu_memory_s;                 /* MiB x s: of parts of GPUs */
-	int64_t cpu_s;                        /* thousandths of cores x s */
+	struct waste waste;
+	int64_t cost;         /* millionths of the currency */
+	int64_t gpu_memory_s; /* MiB x s: of parts of GPUs */
+	int64_t cpu_s;        /* thousandths of cores x s */
 };
 
 /* An array by tenant, in the order of their ids, those without any left out. Read through
@@ -30,6 +40,15 @@ struct job_usage {
 	int64_t job_id, tenant_id;
 	int64_t gpu_ms; /* thousandths of GPUs x ms */
 	int64_t cost;   /* millionths of the currency */
+	struct waste waste;
+};
+
+/* What one owner's jobs used in a period, by the same rules. */
+struct owner_usage {
+	int64_t tenant_id;
+	const char *user; /* "": nobody is known */
+	int64_t jobs, gpu_ms, cost;
+	struct waste waste;
 };
 
 struct job_usage_filter {
@@ -44,5 +63,11 @@ struct job_usage_filter {
 bool usage_read_jobs(struct store *store, const struct job_usage_filter *filter,
                      struct arena *arena, struct job_usage **usage, int64_t *count,
                      struct error *error);
+
+/* An array by tenant and owner, at most `limit` of them, those who
+ * used most first. `before_id` is not looked at. */
+bool usage_read_owners(struct store *store, const struct job_usage_filter *filter,
+                       struct arena *arena, struct owner_usage **usage, int64_t *count,
+                       struct error *error);
 
 #endif

@@ -23,6 +23,21 @@ static nghttp2_nv field(struct text name, struct text value)
 	};
 }
 
+/* True for what differs in each answer: in the table that both sides keep of fields it would only
+ * take the place of others. */
+static bool is_unique(struct text name)
+{
+	return text_is(name, "x-request-id") || text_is(name, "traceparent");
+}
+
+static nghttp2_nv common_field(const struct header *header)
+{
+	nghttp2_nv made = field(header->name, header->value);
+	if (is_unique(header->name))
+		made.flags = NGHTTP2_NV_FLAG_NO_INDEX;
+	return made;
+}
+
 /* Trailers are kept as texts with a NUL behind each: name, value, name, value. */
 static void submit_trailers(nghttp2_session *session, struct exchange_state *state)
 {
@@ -163,8 +178,7 @@ static void http2_answer_submit(struct exchange_state *state, const struct respo
 	}
 	const struct exchange *exchange = &state->exchange;
 	for (size_t i = 0; i < exchange->common_header_count && count < FIELDS_MAX; i++)
-		fields[count++] =
-		    field(exchange->common_headers[i].name, exchange->common_headers[i].value);
+		fields[count++] = common_field(&exchange->common_headers[i]);
 	for (size_t i = 0; i < response->header_count && count < FIELDS_MAX; i++)
 		fields[count++] = field(response->headers[i].name, response->headers[i].value);
 	nghttp2_data_provider provider = { .source.ptr = state, .read_callback = read_body };

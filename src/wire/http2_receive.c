@@ -109,7 +109,7 @@ static void head_complete(struct exchange_state *state)
 }
 
 /* The request is complete. */
-static void complete(struct http2 *http2, struct exchange_state *state)
+static void http2_complete_request(struct http2 *http2, struct exchange_state *state)
 {
 	if (state->is_complete)
 		return;
@@ -157,7 +157,7 @@ static int on_frame_recv(nghttp2_session *session, const nghttp2_frame *frame, v
 	if (frame->hd.type == NGHTTP2_HEADERS && frame->headers.cat == NGHTTP2_HCAT_REQUEST)
 		head_complete(state);
 	if (frame->hd.flags & NGHTTP2_FLAG_END_STREAM)
-		complete(http2, state);
+		http2_complete_request(http2, state);
 	return 0;
 }
 

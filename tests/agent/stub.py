@@ -5,6 +5,7 @@ import errno
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import threading
 import time
@@ -111,9 +112,11 @@ class Agent:
     """bin/gpu-agent, with a state directory that outlives it."""
 
     def __init__(self, port, state, name="node-a", gpus="2x80G", arguments=(), nvml=None, wrapper=(),
-                 beat_ms=200):
+                 beat_ms=200, user="root"):
         """`nvml`: the file of the stand-in for NVIDIA's library, instead of simulated GPUs.
-        `beat_ms`: how often it reports; None: as it is told."""
+        `beat_ms`: how often it reports; None: as it is told. `user`: of tasks that name none;
+        None: the agent decides."""
+        self.user = user
         self.port, self.state, self.name, self.gpus = port, state, name, gpus
         self.nvml, self.wrapper = nvml, list(wrapper)
         self.arguments, self.beat_ms = list(arguments), beat_ms
@@ -138,8 +141,7 @@ class Agent:
                 "--state",
                 str(self.state),
                 "--allow-root",
-                "--user",
-                "root",
+                *(["--user", self.user] if self.user else []),
                 "--trust-open-scheduler",
                 "--address",
                 "127.0.0.1",
@@ -177,6 +179,10 @@ GONE = (errno.ENOENT, errno.ENODEV, errno.ESRCH)
 
 def clean_up(names):
     """Ends what tests left running, by the cgroups of their agents, and removes those."""
+    for name in names:
+        for folder in (*pathlib.Path("/tmp").glob(f"gpu-agent-{name}-????????.tasks"),
+                       *pathlib.Path("/var/tmp").glob(f"gpu-agent-{name}-????????.homes")):
+            shutil.rmtree(folder, ignore_errors=True)
     for tree in pathlib.Path("/sys/fs/cgroup").glob("*/gpu-scheduler/*"):
         # Named after the node and the state directory.
         if not any(tree.name in (name, f"{name}-{tree.name[-8:]}") for name in names):

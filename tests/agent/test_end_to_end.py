@@ -1,5 +1,6 @@
 """Jobs from their submission to their output: the real scheduler, real agents, simulated GPUs."""
 
+import datetime
 import pathlib
 import signal
 import time
@@ -186,6 +187,36 @@ def test_each_job_of_an_array_knows_its_place(cluster, tmp_path):
     )
     assert answer.status in (200, 201, 202), answer
     cluster.wait(lambda: len(list(tmp_path.glob("job-*"))) == 6)
+    first = answer.json()["job_id"]
+    for index in range(6):
+        job = f"job-{int(first[4:]) + index}"
+        cluster.await_state(job, "completed")
+        variables = dict(line.partition("=")[::2] for line in (tmp_path / job).read_text().splitlines())
+        assert variables["GPU_SCHEDULER_ARRAY_INDEX"] == variables["SLURM_ARRAY_TASK_ID"] == str(index)
+        assert variables["GPU_SCHEDULER_ARRAY_JOB_ID"] == first
+        assert [variables[f"GPU_SCHEDULER_ARRAY_{word}"] for word in ("FIRST", "LAST", "COUNT")] == ["0", "5", "6"]
+
+
+def test_an_array_may_have_gaps_and_others_may_wait_for_all_of_it(cluster, tmp_path):
+    cluster.agent(gpus="4x80G")
+    trace = tmp_path / "trace"
+    first = cluster.submit(f"echo $GPU_SCHEDULER_ARRAY_INDEX of $GPU_SCHEDULER_ARRAY_COUNT >> {trace}",
+                           array="7,10-30:10%1")
+    second = f"job-{int(first[4:]) + 1}"
+    after = cluster.submit(f"echo after >> {trace}", depends_on=[{"array": second}])
+    assert cluster.job(after)["depends_on"] == [{"array": first, "condition": "success"}]
+    assert cluster.await_state(after, "completed", "failed")["state"] == "completed"
+    assert trace.read_text() == "7 of 4\n10 of 4\n20 of 4\n30 of 4\nafter\n"
+
+
+def test_a_job_does_not_begin_before_its_time(cluster):
+    cluster.agent()
+    day = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(days=1)
+    later = cluster.submit("true", begin=day.strftime("%Y-%m-%dT%H:%M:%SZ"))
+    soon = cluster.submit("true", begin=(day - datetime.timedelta(days=1)).strftime("%Y-%m-%dT%H:%M:%SZ"))
+    cluster.await_state(soon, "completed")
+    assert cluster.job(later)["state"] == "pending"
+    assert "it is to begin at" in str(cluster.scheduler.get(f"/api/v1/jobs/{later}/why").json())
 
 
 def test_a_job_that_is_too_long_is_ended(cluster):
@@ -214,3 +245,20 @@ def test_outputs_outlive_their_jobs_and_the_agent(cluster):
     agent.start()
     cluster.wait(lambda: cluster.node(agent.name)["connected"])
     assert cluster.logs(job) == "kept\n"
+
+
+def test_a_job_that_fails_while_a_stranger_has_its_memory_is_queued_again(cluster, tmp_path):
+    agent = cluster.agent(gpus="1x80G")
+    marker = tmp_path / "free"
+    # It fails until the stranger is gone.
+    job = cluster.submit(f"sleep 1; test -e {marker} || exit 3; echo done", gpu_memory_mb=60000)
+    cluster.await_state(job, "running")
+    agent.control("0 foreign 40000\n")
+    cluster.wait(lambda: "queued again, 1 of 3 times" in cluster.job(job)["message"])
+    seen = cluster.job(job)
+    assert seen["state"] in ("pending", "preempted"), seen
+    assert "task 0 ended with 3 while programs that nobody scheduled used 40000 MiB" in seen["message"]
+    marker.touch()
+    agent.control("")
+    cluster.await_state(job, "completed")
+    assert cluster.logs(job) == "done\n"

@@ -106,6 +106,25 @@ def test_what_the_guard_says_is_shown_while_the_task_runs(cluster, measured):
     assert guard["limit_mb"] == 1000
 
 
+def test_a_limit_that_somebody_else_changed_is_put_right_and_told(cluster, measured):
+    agent = start(cluster, measured)
+    job = cluster.submit(f"sleep 1000 | {HOLD} 100", gpu_memory_mb=1000)
+    cluster.wait(lambda: (cluster.job(job)["guard"] or {}).get("peak_mb") == 100)
+    (books,) = pathlib.Path("/dev/shm").glob(f"gpu-guard-{agent.label()}-*[0-9]")
+    limit = (1000 << 20).to_bytes(8, sys.byteorder)
+    place = books.read_bytes().index(limit)
+    with books.open("r+b") as file:
+        file.seek(place)
+        file.write(bytes(8))
+    cluster.wait(lambda: books.read_bytes()[place : place + 8] == limit)
+    said = cluster.wait(lambda: cluster.job(job)["message"])
+    assert said.startswith("task 0: the limit of GPU memory in its guard was changed")
+    cluster.wait(lambda: "gpu-agent: warning: the limit of GPU memory" in cluster.logs(job))
+    assert "task_unguarded" in events(cluster, job)
+    guard = cluster.wait(lambda: cluster.job(job)["guard"])
+    assert guard["limit_mb"] == 1000 and guard["unguarded"] is False
+
+
 def test_a_task_that_has_a_gpu_alone_is_not_unless_it_is_asked_for(cluster, measured):
     start(cluster, measured)
     show = "echo guarded=${LD_PRELOAD##*/}"
@@ -131,7 +150,7 @@ def test_which_tasks_are_guarded_can_be_set(cluster, measured, mode, shared, alo
 def test_a_task_that_got_rid_of_its_guard_is_noticed(cluster, measured):
     agent = start(cluster, measured)
     job = cluster.submit(
-        f"unset LD_PRELOAD; sleep 1000 | {HOLD} 3000", gpu_memory_mb=1000
+        f"sleep 1000 | {HOLD} bare 3000", gpu_memory_mb=1000
     )
     pid = cluster.wait(lambda: pids_of(agent, "\x003000"))[0]
     measured.process(pid, 900)
@@ -156,7 +175,7 @@ def test_a_task_with_its_guard_is_not_complained_about(cluster, measured):
 
 def test_by_policy_a_task_without_its_guard_is_stopped(cluster, measured):
     agent = start(cluster, measured, "--unguarded", "stop")
-    job = cluster.submit(f"unset LD_PRELOAD; sleep 1000 | {HOLD} 500", gpu_memory_mb=1000)
+    job = cluster.submit(f"sleep 1000 | {HOLD} bare 500", gpu_memory_mb=1000)
     pid = cluster.wait(lambda: pids_of(agent, "\x00500"))[0]
     measured.process(pid, 600)
     failed = cluster.await_state(job, "failed")

@@ -70,3 +70,31 @@ def test_a_task_opens_no_device_that_it_was_not_given(cluster, tmp_path, fields)
         assert "Operation not permitted" in written
     finally:
         device.unlink()
+
+
+def test_a_gpu_is_hot_5_degrees_below_the_temperature_at_which_its_driver_slows_it_down(
+    cluster, tmp_path
+):
+    nvml = tmp_path / "nvml"
+
+    def heat(degrees):
+        nvml.write_text(
+            f"gpu {WHOLE} 81920 100000 0 {degrees} 87\n"
+            f"gpu {PARENT} 81920 100000 0 {degrees}\n"
+        )
+
+    def available():
+        return {uuid: gpu["available"] for uuid, gpu in gpus(cluster).items()}
+
+    # 82 degrees on one GPU; 75 on the other, whose driver does not say.
+    heat(74)
+    cluster.agent(gpus=None, nvml=nvml)
+    cluster.wait(lambda: available() == {WHOLE: True, PARENT: True})
+    heat(81)
+    cluster.wait(lambda: available() == {WHOLE: True, PARENT: False})
+    heat(82)
+    cluster.wait(lambda: available() == {WHOLE: False, PARENT: False})
+    heat(77)
+    cluster.wait(lambda: available() == {WHOLE: True, PARENT: False})
+    heat(70)
+    cluster.wait(lambda: available() == {WHOLE: True, PARENT: True})

@@ -5,6 +5,7 @@ import pathlib
 import signal
 import time
 
+from cluster import Cluster
 from stub import Driver
 
 
@@ -158,3 +159,15 @@ def test_an_agent_that_is_told_to_stop_leaves_tasks_running(driver, agent):
     agent.terminate()
     agent.start()
     assert driver.change("exited", 1)["exit_code"] == 3
+
+
+def test_a_connected_agent_does_not_delay_the_end_of_the_scheduler(tmp_path):
+    """Requests in flight may take ten minutes here, and the stream of an agent is none."""
+    cluster = Cluster(tmp_path, sections={"api": {"stop_grace_ms": 600000}})
+    try:
+        agent = cluster.agent()
+        cluster.scheduler.stop(seconds=60)
+        cluster.scheduler.start()
+        cluster.wait(lambda: cluster.node(agent.name)["connected"])
+    finally:
+        cluster.stop()

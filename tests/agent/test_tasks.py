@@ -27,6 +27,50 @@ def test_a_script_runs_by_the_interpreter_that_it_names(driver, agent):
     assert driver.output(agent.name, 1) == "args ['a', 'b c']\n"
 
 
+def test_a_script_without_arguments_has_none(driver, agent):
+    script = "#!/usr/bin/env python3\nimport os, sys\nprint(sys.argv[1:], os.path.isfile(sys.argv[0]))\n"
+    driver.start(agent.name, 1, [], payload={"script": script})
+    assert driver.change("exited", 1)["exit_code"] == 0
+    assert driver.output(agent.name, 1) == "[] True\n"
+    driver.start(agent.name, 2, [], payload={"script": 'echo "$# $(head -c 4 "$0")"', "args": ["a"]})
+    assert driver.change("exited", 2)["exit_code"] == 0
+    assert driver.output(agent.name, 2) == "1 echo\n"
+
+
+SPAWNS = """#!/usr/bin/env python3
+import multiprocessing
+
+def square(x):
+    return x * x
+
+if __name__ == "__main__":
+    with multiprocessing.get_context("spawn").Pool(2) as pool:
+        print(pool.map(square, [1, 2, 3]))
+"""
+
+
+def test_a_script_can_start_processes_that_read_it_again(driver, agent):
+    driver.start(agent.name, 1, [], payload={"script": SPAWNS})
+    assert driver.change("exited", 1)["exit_code"] == 0, driver.output(agent.name, 1)
+    assert driver.output(agent.name, 1) == "[1, 4, 9]\n"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to become another user")
+def test_a_script_is_for_its_user_alone_and_gone_with_its_task(driver, make_agent):
+    agent = make_agent(arguments=["--user", "nobody"])
+    driver.snapshot(agent.name)
+    script = "id -un; dirname $0; ls -l $0; ls $(dirname $0)/.. 2>&1 | wc -l"
+    driver.start(agent.name, 1, [], payload={"script": script})
+    assert driver.change("exited", 1)["exit_code"] == 0, driver.output(agent.name, 1)
+    user, folder, listed, _ = driver.output(agent.name, 1).splitlines()
+    assert user == "nobody" and listed.startswith("-r-x------ 1 nobody ")
+    driver.change("released", 1)
+    deadline = time.monotonic() + 60
+    while os.path.exists(folder):
+        assert time.monotonic() < deadline, f"{folder} is left"
+        time.sleep(0.02)
+
+
 def test_a_task_sees_its_gpus_its_limits_and_its_place(driver, agent):
     driver.start(
         agent.name,
@@ -171,7 +215,16 @@ def test_output_is_rotated_and_keeps_its_offsets(driver, make_agent):
 def test_host_memory_is_limited(driver, agent):
     script = "#!/usr/bin/env python3\nx = bytearray(400 << 20)\nprint(len(x))\n"
     driver.start(agent.name, 1, [], host_bytes=100 << 20, payload={"script": script})
-    assert driver.change("exited", 1)["exit_code"] == 137
+    ended = driver.change("exited", 1)
+    assert ended["exit_code"] == 137
+    assert "killed: it used more host memory than its limit of " in ended["message"]
+
+
+def test_a_task_that_a_signal_ends_says_which(driver, agent):
+    driver.start(agent.name, 1, ["sh", "-c", "kill -SEGV $$"], gpus=[[agent.uuid(), 1024]])
+    ended = driver.change("exited", 1)
+    assert ended["exit_code"] == 139
+    assert ended["message"] == "it was killed by signal 11 (SIGSEGV)"
 
 
 def test_the_number_of_processes_is_limited(driver, make_agent):

@@ -91,6 +91,7 @@ def test_models_are_put_shown_and_removed(cli, cluster):
     assert "small" in cli("models")
     assert cli("why", model["id"]).startswith("model small has 0 slots ready")
     assert cli.run("models", "lease", "small", "--wait", "10ms").returncode in (1, 6)
+    assert cli.run("models", "lease", "small", "--wait", "0s").returncode in (1, 6)
     assert cli.run("models", "create", "none").returncode == 2
     assert "removed" in cli("models", "delete", "small")
     cluster.wait(lambda: cli.run("models", "get", "small").returncode == 3)
@@ -106,6 +107,23 @@ def test_a_model_with_a_command_of_its_own_is_loaded_and_leased(cli, cluster):
     assert "own" in cli("slots")
     cli("models", "release", lease["lease_id"])
     cli("models", "delete", "own")
+
+
+def test_the_output_of_a_models_server_can_be_read(cli, cluster):
+    """While it runs, and after it has died."""
+    serve = "echo weights read; echo ready >&2; touch health && exec python3 -m http.server {port} --bind 127.0.0.1"
+    cli("models", "create", "talks", "--gpu-memory", "1G", "--min", "1", "--command", serve)
+    cluster.wait(lambda: "weights read" in cli.run("models", "logs", "talks").stdout)
+    assert cli("models", "logs", "talks", "--tail", "1") != ""
+    cli("models", "create", "dies", "--gpu-memory", "1G", "--min", "1", "--command", "echo out of luck; exit 7")
+    cluster.wait(lambda: "out of luck" in cli.run("models", "logs", "dies").stdout)
+    assert cli.run("models", "logs", "dies", "--slot", "slot-99999").returncode == 1
+    cli("models", "create", "idle", "--gpu-memory", "1G", "--command", serve)
+    assert "no server of the model has been started" in cli.run("models", "logs", "idle").stderr
+    other = cluster.scheduler.get("/api/v1/models/no-such/logs")
+    assert other.status == 404
+    for name in ("talks", "dies", "idle"):
+        cli("models", "delete", name)
 
 
 def test_decisions_have_their_arithmetic(cli, cluster):
@@ -163,10 +181,44 @@ def test_a_report_has_a_line_for_a_tenant_and_one_with_its_children(tree):
     for tenant in ("institute", "group"):
         cluster.await_state(cli.submit("--tenant-id", tenant, "--", "true"), "completed")
     rows = [line.split() for line in cli("report").splitlines()]
-    jobs = {" ".join(row[:-7]): row[-7] for row in rows[1:]}
+    jobs = {" ".join(row[:-9]): row[-9] for row in rows[1:]}
     jobs.pop("physics", None)
     assert jobs == {"institute": "1", "institute with children": "2", "department": "0",
                     "department with children": "1", "group": "1"}
     tenants = json.loads(cli("report", "-o", "json"))
     assert {line["tenant"] for line in tenants} - {"physics"} == {"institute", "department", "group"}
     assert "institute with children" in cli("report", "--tenant-id", "institute")
+
+
+def test_a_context_says_whose_new_jobs_are_and_hides_nobody_elses(cluster, tmp_path):
+    cli = Cli(tmp_path)
+    url, chemistry = cluster.scheduler.url, f"chemistry-{os.getpid()}"
+    assert cluster.scheduler.post("/api/v1/tenants", {"name": chemistry}).status == 201
+    cli("config", "set-context", "lab", "--server", url, "--tenant-id", "physics")
+    own = cli.submit("--hold", "--", "true")
+    other = cli.submit("-t", chemistry, "--hold", "--", "true")
+    assert cluster.job(own)["tenant_id"] == cluster.tenant != cluster.job(other)["tenant_id"]
+    for command in (["list", "-a"], ["queue", "--limit", "1000"]):
+        assert {own, other} <= set(cli(*command, "-o", "name").split()), command
+        only = set(cli(*command, "-o", "name", "-t", chemistry).split())
+        assert other in only and own not in only, command
+        by_environment = cli(*command, "-o", "name", GPU_SCHEDULER_TENANT=chemistry).split()
+        assert own not in by_environment, command
+        assert own in cli(*command, "-o", "name", "-A", GPU_SCHEDULER_TENANT=chemistry).split(), command
+    assert cli.run("list", "-A", "-t", chemistry).returncode == 2
+    cli("cancel", own, other)
+
+
+def test_the_contexts_tenant_does_not_bind_a_viewers_token(cluster, tmp_path):
+    cli = Cli(tmp_path)
+    cli("config", "set-context", "lab", "--server", cluster.scheduler.url, "--tenant-id", "physics")
+    for words, whom in ((["--role", "viewer"], "for all tenants"), ([], "for physics"),
+                        (["--role", "viewer", "-t", "physics"], "for physics")):
+        made = cli.run("token", "create", *words)
+        assert made.returncode == 0 and whom in made.stderr, (words, made)
+
+
+def test_login_takes_the_service_from_the_environment(cluster, tmp_path):
+    cli = Cli(tmp_path, cluster.scheduler.url)
+    assert cli.run("login", "lab", input="anything\n").returncode == 0
+    assert cluster.scheduler.url in cli("config", "get-contexts")

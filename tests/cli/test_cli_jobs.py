@@ -1,6 +1,7 @@
 """Jobs from the command line: submit, run, list, get, logs, cancel, why, queue."""
 
 import json
+import os
 import re
 import signal
 import subprocess
@@ -150,7 +151,7 @@ def test_a_job_that_ran_twice_shows_its_runs(cli, cluster):
     cluster.wait(lambda: "run 2 on" in cli("get", job))
     page = cli("get", job)
     assert re.search(r"^Runs +\S+.* task 0, run 1 on (alpha|beta)\S*?, \S+: requeued$", page, re.M)
-    assert re.search(r"^ +\S+.* task 0, run 2 on (alpha|beta)\S*?: goes on$", page, re.M)
+    assert re.search(r"^ +\S+.* task 0, run 2 on (alpha|beta)\S*?: running$", page, re.M)
     cli("cancel", job)
 
 
@@ -261,6 +262,7 @@ def test_dry_run_sends_nothing(cli, cluster):
     before = cluster.scheduler.get("/api/v1/jobs").json()["total"]
     body = json.loads(cli("submit", "--dry-run", "--gpus", "0.5", "--max-runtime", "2h30m", "--cpus",
                           "0.1", "--memory", "2G", "--", "true"))
+    assert body.pop("submit_directory") == os.getcwd()
     assert body == {"name": "true", "command": ["true"], "gpu_fraction": 0.5,
                     "max_runtime": "9000s", "cpu_cores": 0.1, "memory_mb": 2048}
     assert cluster.scheduler.get("/api/v1/jobs").json()["total"] == before
@@ -277,3 +279,18 @@ def test_output_that_nobody_reads_ends_quietly(cli):
     process.stdout.readline()
     process.stdout.close()
     assert process.wait(timeout=60) != 0
+
+
+def test_the_output_of_an_earlier_run_can_be_read(cli, cluster):
+    job = cli.submit("--name", "again", "--", "sh", "-c", "echo $GPU_SCHEDULER_RESERVATION; sleep 300")
+    cluster.await_state(job, "running")
+    first = cluster.wait(lambda: cli.run("logs", job).stdout)
+    cli("requeue", job)
+    second = cluster.wait(lambda: (out := cli.run("logs", job).stdout) != first and out)
+    assert cluster.wait(lambda: cli.run("logs", job, "--run", "1").stdout) == first
+    assert cli("logs", job, "--run", "2") == second
+    cli("cancel", job)
+    missing = cli.run("logs", job, "--run", "9")
+    assert missing.returncode == 3 and "has no run 9" in missing.stderr
+    missing = cli.run("logs", job, "--task", "7")
+    assert missing.returncode == 3 and "has no task 7: it has 1" in missing.stderr

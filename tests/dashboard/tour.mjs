@@ -2,7 +2,10 @@
 import { browse, check, until } from "./browse.mjs";
 
 const COLOUR_RULES = ["color-contrast", "link-in-text-block"];
-const PAGES = ["cluster", "jobs", "timeline", "nodes", "tenants", "models", "decisions", "submit"];
+const PAGES = [
+  ...["cluster", "jobs", "timeline", "usage", "nodes", "tenants", "models", "decisions"],
+  ...["tokens", "submit", "tenants/new", "tenants/tenant-1", "models/new"],
+];
 
 async function submit(page, fields) {
   await page.click('a.button:has-text("Submit")');
@@ -25,7 +28,7 @@ async function submit(page, fields) {
 async function signIn(page, given, token) {
   await page.goto(given.url);
   await page.waitForSelector("form.signin");
-  await page.fill("form.signin input", token);
+  await page.fill('form.signin input[type="password"]', token);
   await page.click('form.signin button[type="submit"]');
   await page.waitForSelector(".picture .node");
 }
@@ -40,7 +43,7 @@ browse(async ({ given, step, open, inspect }) => {
   await step("a wrong token is refused with a sentence", async () => {
     await page.goto(given.url);
     await page.waitForSelector("form.signin");
-    await page.fill("form.signin input", "wrong");
+    await page.fill('form.signin input[type="password"]', "wrong");
     await page.click('form.signin button[type="submit"]');
     check((await page.textContent(".wrong")).length > 10, "there is no sentence");
   });
@@ -81,6 +84,7 @@ browse(async ({ given, step, open, inspect }) => {
   });
   await step("the queue shows it with a reason", async () => {
     await page.click('nav a:has-text("Jobs")');
+    await page.click('.choice button:has-text("Waiting")');
     const row = await page.waitForSelector(`tr:has-text("${waiting}")`);
     const reason = await row.$eval(".reason", (cell) => cell.textContent);
     check(reason.replace("why?", "").trim().length > 5, `the reason is '${reason}'`);
@@ -157,7 +161,7 @@ browse(async ({ given, step, open, inspect }) => {
     await page.goBack();
     await until(async () => (await chosen()) === "Finishedblo", "it goes back");
     await page.goto(`${given.url}/#/jobs`);
-    check((await chosen()) === "Waiting", `a plain address gives ${await chosen()}`);
+    check((await chosen()) === "All", `a plain address gives ${await chosen()}`);
   });
   await step("a node that is not there is said not to be", async () => {
     await page.goto(`${given.url}/#/nodes/nobody`);
@@ -195,6 +199,69 @@ browse(async ({ given, step, open, inspect }) => {
     await page.click('button:has-text("Resume")');
     await page.waitForSelector(".node-state.online");
   });
+  await step("what a node has free follows its jobs", async () => {
+    const ask = (method, path, body) =>
+      page.evaluate(
+        async ([method, path, token, body]) => {
+          const headers = { Authorization: `Bearer ${token}` };
+          const options = { method, headers, ...(body ? { body: JSON.stringify(body) } : {}) };
+          return (await fetch(`/api/v1${path}`, options)).json();
+        },
+        [method, path, given.admin, body],
+      );
+    const free = (text) =>
+      until(async () => (await page.textContent("tbody")).includes(text), `it says ${text}`);
+    await page.goto(`${given.url}/#/nodes`);
+    await free("2 of 2");
+    const made = await ask("POST", "/jobs", {
+      tenant_id: "lab",
+      name: "holds",
+      gpu_count: 1,
+      command: ["sleep", "300"],
+    });
+    await free("1 of 2");
+    await ask("DELETE", `/jobs/${made.job_id}`);
+    await free("2 of 2");
+  });
+  await step("a claim stays in its row", async () => {
+    const position = await page.evaluate(() => {
+      const mark = document.createElement("span");
+      mark.className = "decision-type claim";
+      document.querySelector("main").append(mark);
+      const { position } = getComputedStyle(mark);
+      mark.remove();
+      return position;
+    });
+    check(position === "static", `it is ${position}`);
+  });
+  await step("everything that can be pressed is reached by keyboard", async () => {
+    for (const name of PAGES) {
+      await page.goto(`${given.url}/#/${name}`);
+      await page.waitForSelector("main h1");
+      await page.waitForTimeout(250);
+      const lost = await page.$$eval(
+        "a[href], button, input, select, textarea, summary, [role=region]",
+        (all) =>
+          all
+            .filter((one) => one.tabIndex < 0 && one.checkVisibility() && !one.disabled)
+            // Of the bars one is in the order of tabs, and arrows go to the others; the names of
+            // nodes lead to the page of nodes.
+            .filter((one) => !one.matches(".gpu, .node-name"))
+            .map((one) => one.outerHTML.slice(0, 80)),
+      );
+      check(lost.length === 0, `${name}: ${lost}`);
+    }
+    await page.goto(`${given.url}/#/jobs`);
+    await page.waitForSelector("th .sort");
+    let reached = false;
+    for (let presses = 0; presses < 60 && !reached; presses++) {
+      await page.keyboard.press("Tab");
+      reached = await page.evaluate(() => document.activeElement.matches("th .sort"));
+    }
+    check(reached, "no title of a column is reached");
+    await page.keyboard.press("Enter");
+    await page.waitForSelector("th[aria-sort]");
+  });
   await step("bars are reached by keyboard", async () => {
     await page.click('nav a:has-text("Cluster")');
     await page.focus('.gpu[tabindex="0"]');
@@ -205,6 +272,93 @@ browse(async ({ given, step, open, inspect }) => {
     await page.waitForSelector(".inspector :focus");
     await page.keyboard.press("Escape");
     await until(async () => !(await page.$(".inspector")), "it closes");
+  });
+  await step("every column sorts, and the order is part of the address", async () => {
+    await page.goto(`${given.url}/#/jobs`);
+    const first = () => page.textContent("tbody tr th a");
+    await page.click('th .sort:has-text("Job")');
+    await page.waitForSelector('th[aria-sort="ascending"]');
+    const low = await first();
+    await page.click('th .sort:has-text("Job")');
+    await page.waitForSelector('th[aria-sort="descending"]');
+    check((await first()) !== low, `both begin with ${low}`);
+    check(/sort=-job/.test(page.url()), `it is ${page.url()}`);
+    await page.goto(`${given.url}/#/jobs`);
+  });
+  await step("the output is searched, and a button says which lines it is in", async () => {
+    await page.goto(`${given.url}/#/jobs?show=over`);
+    await page.click('a.job-name:text-is("hello")');
+    await until(async () => /step 3/.test(await page.textContent(".output")), "there is output");
+    await page.fill(".log-search input", "step 2");
+    await page.waitForSelector(".log-line.hit.here");
+    check((await page.$$(".log-line.hit")).length === 1, "one line is found");
+    await page.click('button:has-text("Matches only")');
+    check(!(await page.isVisible('.log-line:has-text("step 1")')), "others are hidden");
+    const [saved] = await Promise.all([
+      page.waitForEvent("download"),
+      page.click('button:has-text("Download")'),
+    ]);
+    check(/^hello-0\.log$/.test(saved.suggestedFilename()), saved.suggestedFilename());
+  });
+  await step("a tenant is made, changed and deleted", async () => {
+    await page.goto(`${given.url}/#/tenants/new`);
+    await page.fill('input[name="name"]', "visitors");
+    await page.click('form.form button[type="submit"]');
+    await page.waitForURL(/#\/tenants\/tenant-\d+/);
+    await page.click('summary:has-text("Limits")');
+    await page.fill('input[name="max_gpus"]', "3");
+    await page.click('form.form button[type="submit"]');
+    await until(async () => /none, 3/.test(await page.textContent(".facts")), "the limit is 3");
+    await page.click('button:has-text("Delete")');
+    await page.click('dialog button:has-text("Delete the tenant")');
+    await page.waitForURL(/#\/tenants$/);
+  });
+  await step("a token is made, shown once and revoked", async () => {
+    await page.click('nav a:has-text("Tokens")');
+    await page.click('summary:has-text("New token")');
+    await page.selectOption('select[name="role"]', "viewer");
+    await page.fill('input[name="note"]', "for the wall");
+    await page.click('form.form button[type="submit"]');
+    const token = await (await page.waitForSelector(".made pre")).textContent();
+    check(/^\s*gst_/.test(token), "it is no token");
+    await page.click('.made button:has-text("Done")');
+    await page.click('tr:has-text("for the wall") button:has-text("Revoke")');
+    await page.click('dialog button:has-text("Revoke")');
+    await page.waitForSelector('tr:has-text("for the wall")', { state: "detached" });
+  });
+  await step("the form warns of a job that can never run", async () => {
+    await page.goto(`${given.url}/#/submit`);
+    await page.fill('input[name="command"]', "true");
+    await page.fill('input[name="gpu_count"]', "99");
+    await page.waitForSelector('.doubt:has-text("can never run")');
+    await page.fill('input[name="gpu_count"]', "1");
+    await page.fill('input[name="priority"]', "-5");
+    await page.$eval("form.form", (form) => form.setAttribute("novalidate", ""));
+    await page.click('form.form button[type="submit"]');
+    await page.waitForSelector('input[name="priority"][aria-invalid]:focus');
+  });
+  await step("what was recorded is there after a reload", async () => {
+    await page.goto(`${given.url}/#/usage`);
+    await page.waitForSelector(".u-legend");
+    await page.reload();
+    await page.waitForSelector('.block tr:has-text("lab")');
+  });
+  await step("a page that is not there is said not to be", async () => {
+    await page.goto(`${given.url}/#/nonsense`);
+    await page.waitForSelector('h1:has-text("There is no page")');
+  });
+  await step("another tab is signed in too, and gets to where its link points", async () => {
+    const tab = await page.context().newPage();
+    await tab.goto(`${given.url}/#/jobs/${waiting}`);
+    await tab.waitForSelector("main .state");
+    await tab.close();
+    const other = await open();
+    await other.goto(`${given.url}/#/jobs/${waiting}`);
+    await other.fill('form.signin input[type="password"]', given.viewer);
+    await other.click('form.signin button[type="submit"]');
+    await other.waitForSelector("main .state");
+    check(other.url().endsWith(waiting), `it is at ${other.url()}`);
+    await other.context().close();
   });
   await step("the switch makes it dark", async () => {
     const dark = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
@@ -239,6 +393,14 @@ browse(async ({ given, step, open, inspect }) => {
       const wide = await page.evaluate(() => document.documentElement.scrollWidth);
       check(wide <= 390, `${name} is ${wide} wide`);
     }
+    await page.goto(`${given.url}/#/cluster`);
+    await page.click("button.menu");
+    await page.click('nav.open a:has-text("Jobs")');
+    await page.waitForSelector('td[data-label="State"]');
+    const outside = await page.$$eval("tbody td", (all) =>
+      all.filter((one) => one.getBoundingClientRect().right > 390).map((one) => one.textContent),
+    );
+    check(outside.length === 0, `off the screen: ${outside}`);
     await page.setViewportSize({ width: 1440, height: 900 });
   });
   await step("a viewer has nothing to press", async () => {
@@ -272,6 +434,7 @@ browse(async ({ given, step, open, inspect }) => {
   await step("signing out forgets everything", async () => {
     await page.click('button:has-text("Sign out")');
     await page.waitForSelector("form.signin");
-    check((await page.evaluate(() => sessionStorage.length)) === 0, "the token is still there");
+    const kept = () => page.evaluate(() => JSON.stringify([sessionStorage, localStorage]));
+    check(!(await kept()).includes("token"), `the token is still there: ${await kept()}`);
   });
 });

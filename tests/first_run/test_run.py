@@ -36,7 +36,8 @@ class Run:
     def said(self):
         return self.output.read_text()
 
-    def wait_ready(self, seconds=60):
+    def wait_ready(self, seconds=900):
+        """It may have to build everything first."""
         deadline = time.monotonic() + seconds
         while "Press Ctrl-C to stop" not in self.said():
             assert self.process.poll() is None and time.monotonic() < deadline, self.said()
@@ -138,7 +139,8 @@ def test_a_first_run_ends_in_a_finished_job_and_the_next_goes_on_from_there(run,
     for command in commands:
         tried = try_command(first, command)
         assert tried.returncode == 0, (command, tried)
-    assert try_command(first, commands[0]).stdout.startswith("hello from GPU-")
+    # Before it, the output may say that the task's user cannot enter the checkout.
+    assert re.search(r"^hello from GPU-", try_command(first, commands[0]).stdout, re.M)
     second = subprocess.run(
         [ROOT / "run", "--data", first.data, *ANY_PORT], stdin=subprocess.DEVNULL,
         capture_output=True, text=True, timeout=30, env=clean_environment(tmp_path))

@@ -11,21 +11,10 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir -p "$out"
 
-options=(-std=gnu17 -O2 -g -Wall -Wextra -Isrc)
-library=()
-for source in src/guard/*.c src/guard/*/*.c; do
-	case $source in
-	src/guard/run.c | */watch.c | */test/* | */bench/*) ;;
-	*) library+=("$source") ;;
-	esac
-done
 build()
 {
-	gcc "${options[@]}" -fPIC -fvisibility=hidden -shared -Wl,-Bsymbolic,-z,now \
-		-o "$work/libgpuguard.so" "${library[@]}" &&
-		gcc "${options[@]}" -o "$work/gpu-guard-run" src/base/error.c src/guard/run.c \
-			src/guard/budget/{budget,lock,process,segment,share,size,system,uuid,watch}.c &&
-		gcc "${options[@]}" -o "$work/driver" tests/gpu/guard_driver.c -ldl -lpthread
+	tests/gpu/build_guard.sh "$work" &&
+		gcc -std=gnu17 -O2 -g -Wall -Wextra -Isrc -o "$work/driver" tests/gpu/guard_driver.c -ldl -lpthread
 }
 echo "building the guard"
 if ! build >"$out/build.txt" 2>&1; then

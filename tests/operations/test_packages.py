@@ -37,8 +37,9 @@ def field(package, name):
     return shown.stdout.strip()
 
 
-def test_there_are_three_packages_that_need_what_they_are_linked_with(packages):
-    assert set(packages) == {"gpu-scheduler", "gpu-agent", "gpu-cli"}
+def test_the_packages_need_what_they_are_linked_with(packages):
+    assert set(packages) == {"gpu-scheduler", "gpu-agent", "gpu-gateway", "gpu-cli",
+                             "gpu-scheduler-slurm"}
     version = re.search(r"^ *version: '(.*)'", (ROOT / "meson.build").read_text(), re.M).group(1)
     for package in packages.values():
         assert field(package, "Version") == version

@@ -44,7 +44,8 @@ def units_of(root):
 
 
 def test_systemd_finds_no_fault_in_them(root):
-    assert [unit.name for unit in units_of(root)] == ["gpu-agent.service", "gpu-scheduler.service"]
+    assert [unit.name for unit in units_of(root)] == [
+        "gpu-agent.service", "gpu-gateway.service", "gpu-scheduler.service"]
     for unit in units_of(root):
         judged = analyze("verify", "--man=no", f"--root={root}", unit.name)
         assert judged.returncode == 0 and unit.name not in judged.stderr, judged

@@ -12,12 +12,17 @@ VALUES = {
         "command": ["sleep", "1"],
         "script": "echo parity\n",
         "working_directory": "/tmp",
+        "submit_directory": "/tmp",
         "checkpoint_path": "/tmp/saved",
         "array": "1-3%2",
         "preemptible": False,
         "gpu_model": "A100|H100",
         "gpu_count": 8,
         "min_available": 2,
+        "resources": {"parity": "1"},
+        "spread": {"node": "1"},
+        "apart": {"node": "parity"},
+        "together": {"rack": "parity"},
     },
     "tenant": {
         "email": "parity@example.org",
@@ -35,6 +40,7 @@ VALUES = {
 COMPANIONS = {
     "min_available": {"tasks": 3},
     "closeness_required": {"closeness": "node"},
+    "spread": {"group": "parity"},
     "gang_scheduling": {"gpu_count": 8},
 }
 # Fields of which no two may be the same.

@@ -21,7 +21,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 KIND = os.environ.get("BUILD_KIND", "release")
 
 _stubs = tempfile.TemporaryDirectory()
-_names = ["scheduler", "agent", "health", "reflection_v1", "reflection_v1alpha"]
+_names = ["scheduler", "agent", "gateway", "health", "reflection_v1", "reflection_v1alpha"]
 protoc.main(
     ["protoc", f"-I{ROOT}/proto", "-I/usr/include", f"--python_out={_stubs.name}",
      f"--grpc_python_out={_stubs.name}", *[f"{name}.proto" for name in _names]]

@@ -374,3 +374,23 @@ def test_without_a_certificate_that_is_trusted_nothing_is_said(start, certificat
     cancelled_job(calls)
     wait_for(lambda: mailbox.connections >= 3)
     assert not receiver.got and not mailbox.mails
+
+
+@pytest.mark.parametrize("name, days", [("DNS:other.example", 2), ("IP:127.0.0.1", -1)],
+                         ids=["of another name", "expired"])
+def test_with_a_bad_certificate_of_a_trusted_authority_nothing_is_said(start, tmp_path, name, days):
+    key, request, certificate, names = (tmp_path / part for part in ("key", "request", "pem", "names"))
+    names.write_text(f"subjectAltName={name}\n")
+    for command in (["req", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", request,
+                     "-subj", "/CN=server"],
+                    ["x509", "-req", "-in", request, "-signkey", key, "-days", str(days),
+                     "-extfile", names, "-out", certificate]):
+        subprocess.run(["openssl", *command], check=True, capture_output=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    receiver, mailbox = Receiver(context), Mailbox(context, at_once=True)
+    calls = start(*lab(receiver, notify_email="lab@example.org"), "--smtp", mailbox.port,
+                  "--smtp-security", "tls", "--ca", certificate)
+    cancelled_job(calls)
+    wait_for(lambda: mailbox.connections >= 3)
+    assert not receiver.got and not mailbox.mails

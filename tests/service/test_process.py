@@ -178,7 +178,7 @@ def test_settings_of_the_scheduler_reach_the_store(scheduler):
         with sqlite3.connect(f"file:{scheduler.data}/scheduler.db?mode=ro", uri=True) as database:
             return database.execute("SELECT queue_max, thermal_threshold_c FROM config").fetchone()
 
-    assert stored() == (2000000, 75)
+    assert stored() == (2000000, 0)
     scheduler.sections = {"scheduler": {"max_queue_size": 5, "thermal_threshold": 80.0}}
     scheduler.reload()
     deadline = time.monotonic() + 60
@@ -188,7 +188,7 @@ def test_settings_of_the_scheduler_reach_the_store(scheduler):
     scheduler.sections = {}
     scheduler.stop()
     scheduler.start()
-    assert stored() == (2000000, 75)
+    assert stored() == (2000000, 0)
 
 
 def test_systemd_is_told(tmp_path):

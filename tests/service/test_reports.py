@@ -82,6 +82,10 @@ def test_a_bill_over_all_time_is_what_the_tenant_ever_cost(service, nodes):
     for job in (long, memory, *array):
         service.delete(f"/api/v1/jobs/{job}")
     await_that(lambda: service.get("/api/v1/jobs?state=cancelled").json()["total"] == 6)
+    # A job leaves memory when its GPUs are confirmed as free, which may come after its end.
+    for job in (long, memory, *array):
+        await_that(lambda: service.get(f"/api/v1/jobs/{job}/why").json()["why"][0].startswith(
+            f"{job} finished at "))
     service.stop()
     service.start()
     why = service.get(f"/api/v1/jobs/{memory}/why?decision=1").json()
@@ -192,3 +196,29 @@ def test_a_line_has_its_own_use_and_that_with_the_tenants_below_it(service, node
     assert shown["total_cost"] == pytest.approx(lines["top"]["cost"] + lines["bottom"]["cost"] / 2, abs=0.01)
     for tenant, name in ((top, "top"), (middle, "middle"), (bottom, "bottom")):
         assert bill(service, tenant) == lines[name]
+
+
+def test_work_that_is_lost_is_no_useful_time(service, nodes):
+    """A run that was stopped and began again counts as lost, though the job ends well."""
+    tenant = service.post("/api/v1/tenants", {"name": "lab", "cost_per_gpu_hour": 3600}).json()["id"]
+    job = service.post("/api/v1/jobs", {"tenant_id": tenant, "command": ["x"], "gpu_count": 1,
+                                        "user": "ann"}).json()["job_id"]
+    await_state(service, job, "running")
+    time.sleep(1)
+    assert service.post(f"/api/v1/jobs/{job}/requeue").status == 200
+    await_that(lambda: [run["ending"] for run in runs_of(service, job)] == ["goes_on", "requeued"] or
+               [run["ending"] for run in runs_of(service, job)] == ["requeued", "goes_on"])
+    (line,) = service.get(f"/api/v1/reports/jobs?{ALWAYS}").json()["jobs"]
+    assert line["lost_gpu_hours"] * 3600 > 0.9
+    parts = [line[f"{kind}_gpu_hours"] for kind in ("useful", "idle", "lost")]
+    assert min(parts) >= 0 and sum(parts) == pytest.approx(line["gpu_hours"], abs=0.0001)
+    usage = bill(service, tenant)
+    assert usage["lost_gpu_hours"] == pytest.approx(line["lost_gpu_hours"], abs=0.001)
+    assert usage["including_children"]["lost_gpu_hours"] == usage["lost_gpu_hours"]
+    (owner,) = service.get(f"/api/v1/reports/owners?{ALWAYS}").json()["owners"]
+    assert (owner["user"], owner["tenant"], owner["jobs"]) == ("ann", "lab", 1)
+    assert owner["lost_gpu_hours"] == line["lost_gpu_hours"]
+    table = service.get(f"/api/v1/reports/billing?{ALWAYS}&format=csv").body.decode()
+    (row,) = csv.DictReader(io.StringIO(table))
+    assert float(row["lost_gpu_hours"]) == usage["lost_gpu_hours"]
+    assert service.get("/api/v1/reports/owners?tenant_id=nobody").status == 404

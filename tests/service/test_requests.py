@@ -103,12 +103,12 @@ def test_bulk_leases_and_tokens_are_counted_by_what_was_answered(scheduler):
 
 def methods():
     """The path of each method, and whether its messages come one by one."""
-    files = [calls.scheduler_pb2, calls.agent_pb2, calls.health_pb2, calls.reflection_v1_pb2,
-             calls.reflection_v1alpha_pb2]
+    files = [calls.scheduler_pb2, calls.agent_pb2, calls.gateway_pb2, calls.health_pb2,
+             calls.reflection_v1_pb2, calls.reflection_v1alpha_pb2]
     found = [f"/{service.full_name}/{method.name}" for file in files
              for service in file.DESCRIPTOR.services_by_name.values()
              for method in service.methods]
-    assert len(found) >= 16
+    assert len(found) >= 17
     return found
 
 

@@ -164,6 +164,9 @@ class Streams:
         ready = queue.Queue()
         assignments = stub.ReceiveJobAssignment(iter(ready.get, None), metadata=metadata)
         ready.put(agent_pb2.JobAssignmentRequest(node_id=name))
+        # The answer to a later message on the same connection: the service has both streams.
+        words.put(agent_pb2.HeartbeatRequest(node_id=name))
+        assert next(beats).acknowledged
 
         def wait(call):
             try:

@@ -13,15 +13,19 @@ export class ApiError extends Error {
   }
 }
 
-/** Kept for as long as the tab is open. */
-export const token = signal<string | null>(sessionStorage.getItem(KEY));
+/** Kept for as long as a tab of this service is open; longer only if that was asked for. */
+export const token = signal<string | null>(
+  sessionStorage.getItem(KEY) ?? localStorage.getItem(KEY),
+);
 /** Whether the service wants a sign-in that it did not get. */
 export const refused = signal(false);
 
-export function setToken(value: string | null): void {
+/** `keep`: also after the browser was closed. */
+export function setToken(value: string | null, keep = false): void {
   token.value = value;
-  if (value) sessionStorage.setItem(KEY, value);
-  else sessionStorage.removeItem(KEY);
+  sessionStorage.removeItem(KEY);
+  localStorage.removeItem(KEY);
+  if (value) (keep ? localStorage : sessionStorage).setItem(KEY, value);
 }
 
 function headers(body: boolean): Record<string, string> {
@@ -60,6 +64,21 @@ export async function request<T>(method: string, path: string, body?: unknown): 
 
 export function get<T>(path: string): Promise<T> {
   return request<T>("GET", path);
+}
+
+/** The bytes of an answer, and where they end in what there is, if the service says so. */
+export async function bytes(
+  path: string,
+  stop?: AbortSignal,
+): Promise<{ data: Uint8Array<ArrayBuffer>; offset: number | null }> {
+  const response = await reach(`/api/v1${path}`, {
+    headers: headers(false),
+    ...(stop ? { signal: stop } : {}),
+  });
+  if (!response.ok) return fail(response);
+  const data = new Uint8Array(await response.arrayBuffer());
+  const from = response.headers.get("output-offset");
+  return { data, offset: from === null ? null : Number(from) + data.length };
 }
 
 /** Text that may continue for as long as the job runs: each piece as it arrives. */

@@ -1,6 +1,6 @@
 // app.tsx - the frame around every page: names of pages, who is signed in, whether it is live
 import { useSignalEffect } from "@preact/signals";
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { refused } from "./api";
 import { figures } from "./cluster";
 import { plural } from "./format";
@@ -20,16 +20,22 @@ import { SignIn } from "./views/signin";
 import { SubmitView } from "./views/submit";
 import { TenantsView } from "./views/tenants";
 import { TimelineView } from "./views/timeline";
+import { TokensView } from "./views/tokens";
+import { UsageView } from "./views/usage";
 
 const PAGES: [string, string][] = [
   ["cluster", "Cluster"],
   ["jobs", "Jobs"],
   ["timeline", "Timeline"],
+  ["usage", "Usage"],
   ["nodes", "Nodes"],
   ["tenants", "Tenants"],
   ["models", "Models"],
   ["decisions", "Decisions"],
 ];
+
+/** Of administrators alone. */
+const TOKENS: [string, string] = ["tokens", "Tokens"];
 
 const STATUS = {
   live: "Live",
@@ -44,12 +50,22 @@ function Page() {
   if (page === "jobs") return <JobsView />;
   if (page === "submit") return <SubmitView />;
   if (page === "timeline") return <TimelineView />;
+  if (page === "usage") return <UsageView />;
+  if (page === "tokens") return <TokensView />;
   if (page === "nodes") return <NodesView />;
   if (page === "tenants") return <TenantsView />;
   if (page === "models") return <ModelsView />;
   if (page === "decisions") return <DecisionsView />;
   if (page === "signin") return <SignIn />;
-  return <ClusterView />;
+  if (page === "cluster") return <ClusterView />;
+  return (
+    <div class="empty">
+      <h1>There is no page “{page}”.</h1>
+      <p>
+        <a href="#/cluster">Go to the cluster</a>
+      </p>
+    </div>
+  );
 }
 
 function Who() {
@@ -70,7 +86,18 @@ function Who() {
   );
 }
 
+function Live() {
+  return (
+    <span class={`status ${status.value}`} role="status" title={STATUS[status.value]}>
+      <span class="dot" aria-hidden="true" />
+      <span class="status-text">{STATUS[status.value].split(":")[0]}</span>
+    </span>
+  );
+}
+
 function Bar() {
+  const [open, setOpen] = useState(false);
+  const close = () => setOpen(false);
   const current = route.value.page;
   const label = { system: "system", light: "light", dark: "dark" }[theme.value];
   return (
@@ -83,8 +110,24 @@ function Bar() {
         </span>
         <span class="brand-name">gpu-scheduler</span>
       </a>
-      <nav aria-label="Pages">
-        {PAGES.map(([name, title]) => (
+      <button
+        type="button"
+        class="quiet menu"
+        aria-expanded={open}
+        aria-controls="pages"
+        onClick={() => setOpen(!open)}
+      >
+        <span aria-hidden="true">☰</span>{" "}
+        {[...PAGES, TOKENS].find(([name]) => name === current)?.[1] ?? "Menu"}
+      </button>
+      <nav
+        id="pages"
+        aria-label="Pages"
+        class={open ? "open" : ""}
+        onClick={close}
+        onKeyDown={(event) => event.key === "Escape" && close()}
+      >
+        {[...PAGES, ...(isAdmin.value ? [TOKENS] : [])].map(([name, title]) => (
           <a
             href={pageAddress(name)}
             aria-current={current === name ? "page" : undefined}
@@ -95,10 +138,7 @@ function Bar() {
         ))}
       </nav>
       <div class="top-end">
-        <span class={`status ${status.value}`} role="status" title={STATUS[status.value]}>
-          <span class="dot" aria-hidden="true" />
-          <span class="status-text">{STATUS[status.value].split(":")[0]}</span>
-        </span>
+        {session.value && <Live />}
         <Who />
         <button
           type="button"
@@ -126,7 +166,8 @@ export function summary(all: Pick<Figures, "available_gpus" | "pending_jobs"> | 
 }
 
 function titleOf(page: string, id: string | null): string {
-  const name = PAGES.find(([one]) => one === page)?.[1] ?? (page === "submit" ? "Submit" : "");
+  const name =
+    [...PAGES, TOKENS].find(([one]) => one === page)?.[1] ?? (page === "submit" ? "Submit" : "");
   const lost = trouble.value ? "not connected" : summary(figures.value);
   return [subject.value ?? id ?? name, lost, "gpu-scheduler"].filter(Boolean).join(" · ");
 }
@@ -164,7 +205,13 @@ export function App() {
           {trouble.value}
         </p>
       )}
-      <main id="main" tabIndex={-1} ref={main} data-role={isAdmin.value ? "admin" : "other"}>
+      <main
+        id="main"
+        tabIndex={-1}
+        ref={main}
+        class={trouble.value ? "stale" : ""}
+        data-role={isAdmin.value ? "admin" : "other"}
+      >
         {gate ? <SignIn /> : session.value ? <Page /> : <p class="empty">Loading…</p>}
       </main>
       <Dialogs />

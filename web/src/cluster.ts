@@ -175,6 +175,21 @@ async function pages<T>(path: string, key: string): Promise<T[]> {
   }
 }
 
+/** What nodes have and use, without their GPUs. */
+export function takeNodes(all: Node[]): void {
+  batch(() => {
+    for (const node of all) {
+      const known = byName.get(node.id);
+      if (known && JSON.stringify(known.node.peek()) !== JSON.stringify(node))
+        known.node.value = node;
+    }
+  });
+}
+
+export async function loadNodes(): Promise<void> {
+  takeNodes(await pages<Node>("/nodes", "nodes"));
+}
+
 let loading = false;
 let again = false;
 

@@ -85,6 +85,11 @@ export function words(name: string): string {
   return name.replaceAll("_", " ");
 }
 
+/** A word as splitCommand() reads it back. */
+export function quoted(word: string): string {
+  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'"'"'`)}'`;
+}
+
 /** Splits a line as a shell would, without expanding anything; null: a quote is not closed. */
 export function splitCommand(line: string): string[] | null {
   const out: string[] = [];
@@ -120,4 +125,9 @@ export function parseMemory(text: string): number | null {
   if (!match) return null;
   const unit = { "": 1, m: 1, g: 1024, t: 1048576 }[(match[2] ?? "").toLowerCase()] ?? 1;
   return Math.ceil(Number(match[1]) * unit);
+}
+
+/** A sentence of the service with its times as this machine shows them. */
+export function localTimes(sentence: string): string {
+  return sentence.replace(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z/g, (time) => clock(time));
 }

@@ -3,7 +3,9 @@
 /** A job that must finish first. */
 export interface Dependency {
   /** The job to wait for. */
-  job: string;
+  job?: string;
+  /** A job of the array to wait for, all of it; instead of job. */
+  array?: string;
   /** Whether it must succeed, or just finish. */
   condition: "success" | "any";
 }
@@ -43,7 +45,15 @@ export interface Allocation {
   /** The task's number in its job. */
   task: number;
   /** Where the task is in its life. */
-  state: "pending" | "placed" | "running" | "stopping" | "ended";
+  state:
+    | "pending"
+    | "placed"
+    | "running"
+    | "stopping"
+    | "ended"
+    | "suspending"
+    | "suspended"
+    | "resuming";
   /** When the task started. */
   started_at: string | null;
   /** When the task ended. */
@@ -65,7 +75,15 @@ export interface Allocation {
   /** The node that it is on. */
   node?: string;
   /** The state of its reservation. */
-  phase?: "claim" | "held" | "live" | "releasing";
+  phase?:
+    | "claim"
+    | "held"
+    | "live"
+    | "releasing"
+    | "suspending"
+    | "suspended"
+    | "waking"
+    | "resuming";
   /** What it has of each GPU. */
   gpus?: AllocatedGpu[];
 }
@@ -81,7 +99,15 @@ export interface Job {
   /** What people know the job by; runtimes are predicted from jobs whose names differ in numbers alone. */
   name: string;
   /** Where the job is in its life. */
-  state: "pending" | "scheduled" | "running" | "preempted" | "completed" | "failed" | "cancelled";
+  state:
+    | "pending"
+    | "scheduled"
+    | "running"
+    | "preempted"
+    | "completed"
+    | "failed"
+    | "cancelled"
+    | "suspended";
   /** True if the job waits to be released. */
   held: boolean;
   /** 100 to 500 is background, 500 to 1000 normal, 1000 to 2000 high, above that urgent; 0 is the configured default. */
@@ -116,6 +142,8 @@ export interface Job {
   annotations?: Record<string, string>;
   /** The directory that the task starts in, on its node or in its image: an absolute path. */
   working_directory?: string;
+  /** Without working_directory, the task starts there if its user may enter it, and otherwise in its home. */
+  submit_directory?: string;
   /** The file or directory that changes when the task has saved its work: an absolute path. */
   checkpoint_path?: string;
   /** All tasks start together; without tasks, a gang larger than a node is split over nodes. */
@@ -132,10 +160,14 @@ export interface Job {
   estimated_runtime_minutes: number | null;
   /** When the job should be finished. */
   deadline: string | null;
+  /** The job does not start before. */
+  begin: string | null;
   /** The job saves its work, so it may be moved. */
   checkpoint_enabled: boolean;
   /** What happens to the job when its node is lost: keep it, or stop and requeue it. */
   on_lease_loss: "keep" | "stop";
+  /** Whether its GPU memory may go to host memory for a while: once its program came back on such a GPU (auto, or else as the setting suspend says), always, or never. */
+  suspend: "auto" | "always" | "never";
   /** Jobs of the same tenant that must finish first. */
   depends_on: Dependency[];
   /** The first job of the array. */
@@ -152,6 +184,16 @@ export interface Job {
   closeness?: "any" | "nvlink" | "node" | "rack";
   /** The job waits until its GPUs can be that close. */
   closeness_required?: boolean;
+  /** Counted resources that each task takes of its node, as name and number. */
+  resources?: Record<string, string>;
+  /** The group of its tasks, by which spread, apart and together select within a tenant. */
+  group?: string;
+  /** Domains over which the tasks of its group are spread, with the largest difference: node, rack, zone or a label of nodes. */
+  spread?: Record<string, string>;
+  /** Domains that its tasks do not share with tasks of a group: node, rack, zone or a label of nodes. */
+  apart?: Record<string, string>;
+  /** Domains that its tasks share with tasks of a group: node, rack, zone or a label of nodes. */
+  together?: Record<string, string>;
   /** A second submission with the same key returns the first job; also the header Idempotency-Key. */
   idempotency_key?: string;
   /** Who submitted the job: the id of the token, or the subject of the JWT. */
@@ -258,8 +300,14 @@ export interface Tenant {
   max_preemptions: number | null;
   /** The price of a GPU for an hour. */
   cost_per_gpu_hour: number;
-  /** Once it is spent, no job that requests GPUs starts until the next month. */
+  /** Once it is spent, no job that requests GPUs starts and no model answers until the next month. */
   budget_per_month: number | null;
+  /** Requests to models that it and all below it may make in a minute; null is no limit. */
+  requests_per_minute: number | null;
+  /** Tokens of models that it and all below it may use in a minute; null is no limit. */
+  tokens_per_minute: number | null;
+  /** Streams of models that it and all below it may have open at a time; null is no limit. */
+  max_streams: number | null;
   /** GPUs that it holds now. */
   current_gpus: number;
   /** Memory that it holds on shared GPUs. */
@@ -270,7 +318,7 @@ export interface Tenant {
   current_memory: number;
   /** Jobs that hold resources. */
   current_jobs: number;
-  /** Jobs that wait. */
+  /** Jobs in its queue. */
   waiting_jobs: number;
   /** GPUs that would be fair now. */
   fair_share_gpus: number;
@@ -288,6 +336,10 @@ export interface Tenant {
   total_cost: number;
   /** The cost of this month. */
   month_cost: number;
+  /** The part of the cost that was for tokens of others' models. */
+  tokens_cost: number;
+  /** What others were charged for tokens of its models. */
+  tokens_credit: number;
 }
 
 /** A number of GPUs that a model may be split over. */
@@ -366,6 +418,22 @@ export interface Model {
   node_labels?: Record<string, string>;
   /** Tenants that may use it beside its own; those of others take an administrator. */
   users: string;
+  /** Other names under which the gateway serves it. */
+  aliases?: string[];
+  /** Models that the gateway asks instead while this one cannot be loaded, the first that can be. */
+  fallbacks?: string[];
+  /** Adapters that its server was started with; asked for as MODEL:ADAPTER. */
+  adapters?: string[];
+  /** What other tenants pay for a million tokens of prompts. */
+  price_per_million_input: number;
+  /** What they pay for a million tokens of prompts that the server had cached. */
+  price_per_million_cached: number;
+  /** What they pay for a million tokens of answers. */
+  price_per_million_output: number;
+  /** How long a request waits in the gateway for a slot; 0: as the gateway is set. */
+  queue_timeout: string;
+  /** What a stream gets while it waits: comments, chunks without content, or nothing. */
+  keep_alive: "comment" | "chunk" | "off";
   /** True if it takes no more requests and goes with its last slot. */
   removed: boolean;
   /** How long loading took so far. */
@@ -445,7 +513,15 @@ export interface Slot {
 /** A reservation on a GPU. */
 export interface Holder {
   /** The state of the reservation. */
-  phase: "claim" | "held" | "live" | "releasing";
+  phase:
+    | "claim"
+    | "held"
+    | "live"
+    | "releasing"
+    | "suspending"
+    | "suspended"
+    | "waking"
+    | "resuming";
   /** Reserved memory. */
   memory_mb: number;
   /** Memory in use. */
@@ -520,6 +596,8 @@ export interface Gpu {
   aliases: number;
   /** GPUs of a node with the same number are linked; 0: not linked. */
   nvlink_group: number;
+  /** Who has a reservation on it; others' work only as 'another tenant'. */
+  holders?: Holder[];
   /** Its temperature. */
   temperature_c?: number;
   /** The power that it draws. */
@@ -534,8 +612,6 @@ export interface Gpu {
   dram_active?: number;
   /** Why it is not healthy. */
   health_reason?: string;
-  /** Who has a reservation on it; others' work only as 'another tenant'. */
-  holders?: Holder[];
 }
 
 /** A machine with GPUs. */
@@ -550,7 +626,7 @@ export interface Node {
   online: boolean;
   /** True if its agent is connected. */
   connected: boolean;
-  /** True if it takes no new work. */
+  /** True if no new jobs start there. */
   draining: boolean;
   /** True if it has reported since the scheduler started. */
   reported: boolean;
@@ -596,6 +672,16 @@ export interface Token {
   created_at: string | null;
   /** When it expires; null: never. */
   expires_at: string | null;
+  /** Requests to models in a minute; null: no limit but the tenant's. */
+  requests_per_minute: number | null;
+  /** Tokens of models in a minute; null: no limit but the tenant's. */
+  tokens_per_minute: number | null;
+  /** Streams of models at a time; null: no limit but the tenant's. */
+  max_streams: number | null;
+  /** What its tokens of models may cost in a month; null: no limit but the tenant's. */
+  budget_per_month: number | null;
+  /** What its tokens of models cost this month. */
+  month_cost: number;
 }
 
 /** The arithmetic for one GPU. */
@@ -670,11 +756,17 @@ export interface Decision {
     | "unload"
     | "adopt"
     | "fail"
-    | "share";
+    | "share"
+    | "suspended"
+    | "resume";
   /** When it was decided. */
   time: string;
   /** The job that it is about. */
   job_id?: string;
+  /** The name of the job, while it is in memory. */
+  name?: string;
+  /** The job's index in its array. */
+  array_index?: number;
   /** The tenant that it is about. */
   tenant_id: string | null;
   /** The model that it is about. */
@@ -742,7 +834,8 @@ export interface Run {
     | "cancelled"
     | "refused"
     | "withdrawn"
-    | "unloaded";
+    | "unloaded"
+    | "suspended";
   /** The exit code. */
   exit_code: number | null;
   /** The most memory that it used on one GPU. */
@@ -765,12 +858,30 @@ export interface UsageIncludingChildren {
   runs: number;
   /** Of each run its part in the period, by the share of each GPU. */
   gpu_hours: number;
+  /** Neither idle nor lost; current runs count as useful. */
+  useful_gpu_hours: number;
+  /** Reserved, before the task had started. */
+  idle_gpu_hours: number;
+  /** After the last checkpoint of runs that failed, were stopped, or were lost with their node. */
+  lost_gpu_hours: number;
   /** Memory on shared GPUs, over time. */
   gpu_memory_mb_hours: number;
   /** CPU cores over time. */
   cpu_core_hours: number;
   /** Of each run, at the price of its time. */
   cost: number;
+  /** Requests to models, through gateways, on days of the period. */
+  requests: number;
+  /** Tokens of their prompts. */
+  prompt_tokens: number;
+  /** Those of them that servers had cached. */
+  cached_tokens: number;
+  /** Tokens of their answers. */
+  completion_tokens: number;
+  /** What tokens of others' models cost, beside the cost of runs. */
+  tokens_cost: number;
+  /** What others paid for tokens of its models. */
+  tokens_credit: number;
 }
 
 /** What a tenant itself used in a period. */
@@ -791,6 +902,12 @@ export interface Report {
   runs: number;
   /** Of each run its part in the period, by the share of each GPU. */
   gpu_hours: number;
+  /** Neither idle nor lost; current runs count as useful. */
+  useful_gpu_hours: number;
+  /** Reserved, before the task had started. */
+  idle_gpu_hours: number;
+  /** After the last checkpoint of runs that failed, were stopped, or were lost with their node. */
+  lost_gpu_hours: number;
   /** Memory on shared GPUs, over time. */
   gpu_memory_mb_hours: number;
   /** CPU cores over time. */
@@ -799,6 +916,18 @@ export interface Report {
   cost_per_gpu_hour: number;
   /** Of each run, at the price of its time. */
   cost: number;
+  /** Requests to models, through gateways, on days of the period. */
+  requests: number;
+  /** Tokens of their prompts. */
+  prompt_tokens: number;
+  /** Those of them that servers had cached. */
+  cached_tokens: number;
+  /** Tokens of their answers. */
+  completion_tokens: number;
+  /** What tokens of others' models cost, beside the cost of runs. */
+  tokens_cost: number;
+  /** What others paid for tokens of its models. */
+  tokens_credit: number;
   /** These figures summed over the tenant and all tenants below it, each at its own price. */
   including_children: UsageIncludingChildren;
 }
@@ -1083,6 +1212,14 @@ export const jobFields: Field[] = [
     section: "time",
   },
   {
+    name: "begin",
+    label: "Begin",
+    help: "The job does not start before",
+    kind: "time",
+    setter: "creation",
+    section: "time",
+  },
+  {
     name: "checkpoint_enabled",
     label: "Checkpoints",
     help: "The job saves its work, so it may be moved",
@@ -1102,6 +1239,16 @@ export const jobFields: Field[] = [
     section: "more",
   },
   {
+    name: "suspend",
+    label: "Suspend",
+    help: "Whether its GPU memory may go to host memory for a while: once its program came back on such a GPU (auto, or else as the setting suspend says), always, or never",
+    kind: "word",
+    words: ["auto", "always", "never"],
+    initial: '"auto"',
+    setter: "creation",
+    section: "more",
+  },
+  {
     name: "depends_on",
     label: "Depends on",
     help: "Jobs of the same tenant that must finish first",
@@ -1116,7 +1263,7 @@ export const jobFields: Field[] = [
   {
     name: "array",
     label: "Array",
-    help: "One job for each index: 1-100, or 1-100%8 for 8 at a time",
+    help: "One job for each index: 1-100, 0-90:10 or 1,3,7, and 1-100%8 for 8 at a time",
     kind: "text",
     least: 0,
     most: 256,
@@ -1165,6 +1312,60 @@ export const jobFields: Field[] = [
     section: "placement",
   },
   {
+    name: "resources",
+    label: "Counted resources",
+    help: "Counted resources that each task takes of its node, as name and number",
+    kind: "map",
+    least: 0,
+    most: 256,
+    items: 64,
+    setter: "creation",
+    section: "placement",
+  },
+  {
+    name: "group",
+    label: "Group",
+    help: "The group of its tasks, by which spread, apart and together select within a tenant",
+    kind: "text",
+    least: 0,
+    most: 63,
+    setter: "creation",
+    section: "placement",
+  },
+  {
+    name: "spread",
+    label: "Spread",
+    help: "Domains over which the tasks of its group are spread, with the largest difference: node, rack, zone or a label of nodes",
+    kind: "map",
+    least: 0,
+    most: 256,
+    items: 8,
+    setter: "creation",
+    section: "placement",
+  },
+  {
+    name: "apart",
+    label: "Apart",
+    help: "Domains that its tasks do not share with tasks of a group: node, rack, zone or a label of nodes",
+    kind: "map",
+    least: 0,
+    most: 256,
+    items: 8,
+    setter: "creation",
+    section: "placement",
+  },
+  {
+    name: "together",
+    label: "Together",
+    help: "Domains that its tasks share with tasks of a group: node, rack, zone or a label of nodes",
+    kind: "map",
+    least: 0,
+    most: 256,
+    items: 8,
+    setter: "creation",
+    section: "placement",
+  },
+  {
     name: "hold",
     label: "Hold",
     help: "The job does not start before it is released",
@@ -1180,5 +1381,334 @@ export const jobFields: Field[] = [
     kind: "flag",
     setter: "creation",
     section: "more",
+  },
+];
+
+export const tenantFields: Field[] = [
+  {
+    name: "name",
+    label: "Name",
+    help: "A unique name that does not look like an id",
+    kind: "text",
+    least: 1,
+    most: 256,
+    setter: "any_time",
+    section: "general",
+  },
+  {
+    name: "parent_id",
+    label: "Parent",
+    help: "The tenant above it: an id, number or name",
+    kind: "id",
+    also: ["name"],
+    least: 0,
+    most: 256,
+    setter: "any_time",
+    section: "general",
+  },
+  {
+    name: "email",
+    label: "Email",
+    help: "The address of whoever is responsible",
+    kind: "text",
+    least: 0,
+    most: 4096,
+    setter: "any_time",
+    section: "general",
+  },
+  {
+    name: "organization",
+    label: "Organization",
+    help: "The organization that it belongs to",
+    kind: "text",
+    least: 0,
+    most: 4096,
+    setter: "any_time",
+    section: "general",
+  },
+  {
+    name: "unix_user",
+    label: "Unix user",
+    help: "The Unix user that its tasks run as",
+    kind: "text",
+    least: 0,
+    most: 4096,
+    setter: "any_time",
+    section: "general",
+  },
+  {
+    name: "notify_email",
+    label: "Notify by email",
+    help: "Where mail about its jobs goes: an address, or true for email",
+    kind: "text",
+    also: ["flag"],
+    least: 0,
+    most: 4096,
+    setter: "any_time",
+    section: "notify",
+  },
+  {
+    name: "notify_webhook",
+    label: "Webhook",
+    help: "A URL that is called about its jobs",
+    kind: "text",
+    least: 0,
+    most: 4096,
+    setter: "any_time",
+    section: "notify",
+  },
+  {
+    name: "notify_secret",
+    label: "Webhook secret",
+    help: "Signs calls of the webhook",
+    kind: "text",
+    least: 0,
+    most: 4096,
+    setter: "any_time",
+    section: "notify",
+  },
+  {
+    name: "notify_on",
+    label: "Notify on",
+    help: "What is told about its jobs",
+    kind: "words",
+    items: 16,
+    words: ["started", "completed", "failed", "preempted", "cancelled"],
+    setter: "any_time",
+    section: "notify",
+  },
+  {
+    name: "max_gpus",
+    label: "Max GPUs",
+    help: "GPUs that it may hold at a time; null is no limit",
+    kind: "decimal",
+    unit: "GPUs",
+    digits: 3,
+    least: 0,
+    most: 1099511627776,
+    initial: "null",
+    setter: "any_time",
+    section: "limits",
+  },
+  {
+    name: "max_gpu_memory_mb",
+    label: "Max GPU memory",
+    help: "Memory that it may hold on shared GPUs; whole GPUs count in max_gpus alone",
+    kind: "integer",
+    unit: "MiB",
+    least: 0,
+    most: 1099511627776,
+    initial: "null",
+    setter: "any_time",
+    section: "limits",
+  },
+  {
+    name: "max_cpu_cores",
+    label: "Max CPU cores",
+    help: "CPU cores that it may hold at a time",
+    kind: "decimal",
+    unit: "cores",
+    digits: 3,
+    least: 0,
+    most: 1099511627776,
+    initial: "null",
+    setter: "any_time",
+    section: "limits",
+  },
+  {
+    name: "max_memory_mb",
+    label: "Max host memory",
+    help: "Host memory that it may hold at a time",
+    kind: "integer",
+    unit: "MiB",
+    least: 0,
+    most: 268435456,
+    initial: "null",
+    setter: "any_time",
+    section: "limits",
+  },
+  {
+    name: "max_concurrent_jobs",
+    label: "Max jobs",
+    help: "Jobs that may hold resources at a time",
+    kind: "integer",
+    least: 0,
+    most: 1099511627776,
+    initial: "null",
+    setter: "any_time",
+    section: "limits",
+  },
+  {
+    name: "max_queued_jobs",
+    label: "Max queued jobs",
+    help: "Jobs that may wait",
+    kind: "integer",
+    least: 0,
+    most: 1099511627776,
+    initial: "null",
+    setter: "any_time",
+    section: "limits",
+  },
+  {
+    name: "quota_gpus",
+    label: "Quota GPUs",
+    help: "GPUs that it is guaranteed; -1 is unlimited, null guarantees nothing",
+    kind: "decimal",
+    unit: "GPUs",
+    also: ["unlimited"],
+    digits: 3,
+    least: 0,
+    most: 1099511627776,
+    initial: "null",
+    setter: "any_time",
+    section: "limits",
+  },
+  {
+    name: "quota_cpu_cores",
+    label: "Quota CPU cores",
+    help: "CPU cores that it is guaranteed",
+    kind: "decimal",
+    unit: "cores",
+    also: ["unlimited"],
+    digits: 3,
+    least: 0,
+    most: 1099511627776,
+    initial: "null",
+    setter: "any_time",
+    section: "limits",
+  },
+  {
+    name: "quota_memory_mb",
+    label: "Quota host memory",
+    help: "Host memory that it is guaranteed",
+    kind: "integer",
+    unit: "MiB",
+    also: ["unlimited"],
+    least: 0,
+    most: 268435456,
+    initial: "null",
+    setter: "any_time",
+    section: "limits",
+  },
+  {
+    name: "priority_tier",
+    label: "Tier",
+    help: "Its priority in a word: low is 100, medium 500, high 1000, critical 5000",
+    kind: "word",
+    words: ["low", "medium", "high", "critical"],
+    initial: '"medium"',
+    setter: "any_time",
+    section: "general",
+  },
+  {
+    name: "priority",
+    label: "Priority",
+    help: "Its priority among its siblings",
+    kind: "integer",
+    least: 0,
+    most: 1000000,
+    initial: "500",
+    setter: "any_time",
+    section: "general",
+  },
+  {
+    name: "fair_share_weight",
+    label: "Weight",
+    help: "Its part of what nobody is guaranteed",
+    kind: "decimal",
+    digits: 3,
+    least: 0,
+    most: 1000000000,
+    initial: "1",
+    setter: "any_time",
+    section: "limits",
+  },
+  {
+    name: "allow_preemption",
+    label: "Allow preemption",
+    help: "Whether its jobs may be preempted, where they do not say",
+    kind: "flag",
+    initial: "true",
+    setter: "any_time",
+    section: "limits",
+  },
+  {
+    name: "can_preempt_others",
+    label: "Preempts others",
+    help: "Whether others may be preempted for its jobs",
+    kind: "flag",
+    initial: "true",
+    setter: "any_time",
+    section: "limits",
+  },
+  {
+    name: "max_preemptions",
+    label: "Max preemptions",
+    help: "Preemptions of one job, which is protected after that",
+    kind: "integer",
+    least: 0,
+    most: 1099511627776,
+    initial: "null",
+    setter: "any_time",
+    section: "limits",
+  },
+  {
+    name: "cost_per_gpu_hour",
+    label: "Cost per GPU hour",
+    help: "The price of a GPU for an hour",
+    kind: "decimal",
+    unit: "currency",
+    digits: 6,
+    least: 0,
+    most: 4503599627370496,
+    initial: "0",
+    setter: "any_time",
+    section: "limits",
+  },
+  {
+    name: "budget_per_month",
+    label: "Budget per month",
+    help: "Once it is spent, no job that requests GPUs starts and no model answers until the next month",
+    kind: "decimal",
+    unit: "currency",
+    digits: 6,
+    least: 0,
+    most: 4503599627370496,
+    initial: "null",
+    setter: "any_time",
+    section: "limits",
+  },
+  {
+    name: "requests_per_minute",
+    label: "Requests a minute",
+    help: "Requests to models that it and all below it may make in a minute; null is no limit",
+    kind: "integer",
+    least: 0,
+    most: 1099511627776,
+    initial: "null",
+    setter: "any_time",
+    section: "limits",
+  },
+  {
+    name: "tokens_per_minute",
+    label: "Tokens a minute",
+    help: "Tokens of models that it and all below it may use in a minute; null is no limit",
+    kind: "integer",
+    least: 0,
+    most: 1099511627776,
+    initial: "null",
+    setter: "any_time",
+    section: "limits",
+  },
+  {
+    name: "max_streams",
+    label: "Max streams",
+    help: "Streams of models that it and all below it may have open at a time; null is no limit",
+    kind: "integer",
+    least: 0,
+    most: 1099511627776,
+    initial: "null",
+    setter: "any_time",
+    section: "limits",
   },
 ];

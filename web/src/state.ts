@@ -1,9 +1,11 @@
 // state.ts - who is signed in, what happens, and how it reaches the parts that show it
-import { computed, signal } from "@preact/signals";
+import { computed, effect, signal } from "@preact/signals";
 import { ApiError, get, refused, setToken, token } from "./api";
 import * as cluster from "./cluster";
 import { touch } from "./resource";
+import { parse, route } from "./route";
 import * as stream from "./stream";
+import { joinTabs, leaveTabs } from "./tabs";
 import type { Event, Figures, Session, Tenant } from "./types";
 
 export const session = signal<Session | null>(null);
@@ -47,6 +49,20 @@ function loadCluster(): void {
   }, 400);
 }
 
+let nodesTimer = 0;
+/** Jobs that start and end change what nodes have free; only the page of nodes shows that. */
+function loadNodes(): void {
+  if (nodesTimer || parse(location.hash).page !== "nodes") return;
+  nodesTimer = window.setTimeout(() => {
+    nodesTimer = 0;
+    cluster.loadNodes().catch(complain);
+  }, 700);
+}
+
+effect(() => {
+  if (route.value.page === "nodes" && cluster.loaded.peek()) loadNodes();
+});
+
 function complain(error: Error): void {
   if (!(error instanceof ApiError && error.status === 401)) trouble.value = error.message;
 }
@@ -59,7 +75,9 @@ function keepEvent(event: Event): void {
 const listener: stream.Listener = {
   message(message) {
     if (message.type === "gpus") {
-      cluster.takeGpus(message as unknown as Parameters<typeof cluster.takeGpus>[0]);
+      const told = message as unknown as Parameters<typeof cluster.takeGpus>[0];
+      cluster.takeGpus(told);
+      if (told.gpus.length > 0) loadNodes();
       return;
     }
     if (message.type === "metrics") {
@@ -68,6 +86,7 @@ const listener: stream.Listener = {
     }
     keepEvent(message as unknown as Event);
     if (message.topic === "nodes") loadCluster();
+    else if (message.topic !== "tenants") loadNodes();
     if (message.topic === "tenants") loadTenants();
     touch(message.topic);
   },
@@ -82,6 +101,12 @@ const listener: stream.Listener = {
     get<Session>("/session").catch(complain);
   },
 };
+
+/** Begins with the sign-in of another tab, if there is one. */
+export async function open(): Promise<void> {
+  await joinTabs(forget);
+  await begin();
+}
 
 /** Finds out who we are, and begins to listen. */
 export async function begin(): Promise<void> {
@@ -99,13 +124,22 @@ export async function begin(): Promise<void> {
   stream.open(listener);
 }
 
+/** A token of the service, or a JWT: three parts with dots between them. */
+export function looksComplete(text: string): boolean {
+  return /^gst_[\w-]{20,}$/.test(text) || /^[\w-]+\.[\w-]+\.[\w-]+$/.test(text);
+}
+
 /** The reason for which the token is not taken, or null. */
-export async function signIn(text: string): Promise<string | null> {
-  setToken(text);
+export async function signIn(text: string, keep: boolean): Promise<string | null> {
+  if (!looksComplete(text))
+    return "This is not a complete token: one begins with gst_, or is a JWT. Copy all of it.";
+  setToken(text, keep);
   try {
     session.value = await get<Session>("/session");
   } catch (error) {
     setToken(null);
+    if (error instanceof ApiError && error.status === 401)
+      return "The token is not valid: it was mistyped or revoked, or it has expired. Ask an administrator for a new one.";
     return (error as Error).message;
   }
   cluster.clear();
@@ -115,6 +149,12 @@ export async function signIn(text: string): Promise<string | null> {
 }
 
 export function signOut(): void {
+  leaveTabs();
+  forget();
+}
+
+/** Forgets who was signed in, and all that they saw. */
+function forget(): void {
   setToken(null);
   stream.close();
   session.value = null;

@@ -41,6 +41,7 @@ export interface Gpu {
   over: boolean;
   mig_mode: boolean;
   present: boolean;
+  nvlink_group: number;
   holders?: Holder[];
   temperature_c?: number;
   power_watts?: number;
@@ -136,6 +137,7 @@ export interface Model {
   message: string;
   load_time: string | null;
   failures: number;
+  not_before: string | null;
 }
 
 export interface Slot {
@@ -178,6 +180,8 @@ export interface Decision {
   type: string;
   time: string;
   job_id?: string;
+  name?: string;
+  array_index?: number;
   tenant_id?: string | null;
   model?: string | null;
   model_id?: string;
@@ -203,6 +207,7 @@ export interface Run {
   started_at: string | null;
   ended_at: string | null;
   ending: string;
+  exit_code?: number | null;
 }
 
 export interface Event {
@@ -219,6 +224,7 @@ export interface Event {
   node_state?: string;
   gpu?: string | null;
   model?: string | null;
+  model_id?: string;
   slot_id?: string | null;
   exit_code?: number;
   over_by_mb?: number;
@@ -244,4 +250,6 @@ export interface Span {
   tenant_id?: string;
   from: string;
   to: string | null;
+  /** True if it has not happened yet. */
+  expected?: boolean;
 }

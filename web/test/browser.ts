@@ -8,7 +8,7 @@ function storage() {
   };
 }
 
-Object.assign(globalThis, {
+for (const [name, value] of Object.entries({
   window: globalThis,
   sessionStorage: storage(),
   localStorage: storage(),
@@ -20,6 +20,12 @@ Object.assign(globalThis, {
     querySelector: () => null,
   },
   addEventListener: () => undefined,
+  navigator: { language: "en" },
+  matchMedia: () => ({ matches: false, addEventListener: () => undefined }),
+  devicePixelRatio: 1,
+  dispatchEvent: () => true,
+  CustomEvent: Event,
   // Nothing may keep a test from ending.
   setInterval: () => 0,
-});
+}))
+  Object.defineProperty(globalThis, name, { value, configurable: true, writable: true });

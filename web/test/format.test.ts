@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import {
+  clock,
   duration,
+  localTimes,
   memory,
   parseMemory,
   relative,
@@ -58,4 +60,11 @@ test("sizes are read as people write them", () => {
   assert.equal(parseMemory("1.5g"), 1536);
   assert.equal(parseMemory("4096"), 4096);
   assert.equal(parseMemory("much"), null);
+});
+
+test("times in a sentence are those of this machine", () => {
+  const time = "2019-11-15T03:37:39Z";
+  assert.equal(localTimes(`it fits at ${time}, if`), `it fits at ${clock(time)}, if`);
+  assert.equal(localTimes("late from 2019-11-15T03:37:39.250Z."), `late from ${clock(time)}.`);
+  assert.equal(localTimes("on node-01, GPU 0"), "on node-01, GPU 0");
 });

@@ -59,8 +59,11 @@ test("what ended or came last stands first", () => {
 });
 
 test("a decision says in short where, how much and for whom", () => {
-  const decision = { runner_id: "atlas", gpus: [{}, {}], victims: [{}] } as unknown as Decision;
-  assert.equal(inShort(decision), "atlas · 2 GPUs · 1 job stopped");
+  const on = (...nodes: string[]) => nodes.map((node) => ({ node }));
+  const decision = { runner_id: "atlas", gpus: on("atlas", "atlas"), victims: [{}] };
+  assert.equal(inShort(decision as unknown as Decision), "atlas · 2 GPUs · 1 job stopped");
+  const gang = { runner_id: "atlas", gpus: on("atlas", "atlas", "borea") };
+  assert.equal(inShort(gang as unknown as Decision), "atlas 2 + borea 1 GPUs");
   assert.equal(inShort({ for_job_id: "job-2" } as Decision), "for job-2");
 });
 
@@ -99,10 +102,12 @@ test("a form that means no job says why", () => {
   assert.ok("wrong" in jobOf(form({ gpu_memory_mb: "much" }, "memory")));
   assert.deepEqual(jobOf(form({ gpu_memory_mb: "40" }, "memory")), {
     wrong: "GPU memory of 40 would be 40 MiB: write 40G or 40M.",
+    field: "gpu_memory_mb",
   });
   assert.ok("job" in jobOf(form({ gpu_memory_mb: "40000" }, "memory")));
   assert.deepEqual(jobOf(form({ tasks: "5000" })), {
     wrong: "Tasks must be a whole number from 1 to 4096.",
+    field: "tasks",
   });
   assert.ok("wrong" in jobOf(form({ labels: "team" })));
 });

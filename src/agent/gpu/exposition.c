@@ -18,7 +18,7 @@ static struct text after_blanks(struct text text)
 	return text;
 }
 
-static bool is_name(char byte)
+static bool is_name_byte(char byte)
 {
 	return (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') ||
 	       (byte >= '0' && byte <= '9') || byte == '_' || byte == ':';
@@ -28,7 +28,7 @@ static struct text take_name(struct text *line)
 {
 	size_t size = 0;
 
-	while (size < line->size && is_name(line->data[size]))
+	while (size < line->size && is_name_byte(line->data[size]))
 		size++;
 	struct text name = { line->data, size };
 	*line = text_from(*line, size);

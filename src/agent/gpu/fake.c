@@ -7,9 +7,11 @@
 #include "agent/gpu/gpu_source.h"
 #include "agent/host/file.h"
 #include "base/number.h"
+#include "core/record/heat.h"
 
 #define COOL_C 32
 #define WARM_C 45       /* above COOL_C, when it does all it can */
+#define SLOWDOWN_C 90   /* where the control file does not say another */
 #define SETTLE_MS 20000 /* to come half of the way to its new temperature */
 #define IDLE_MW 60000
 #define BUSY_MW 340000
@@ -22,7 +24,7 @@ struct fake_gpu {
 	int64_t heat_milli_c; /* above COOL_C */
 	int64_t since_ms;
 	/* As the control file says. */
-	int64_t foreign_mib, lingering_mib, temperature_c;
+	int64_t foreign_mib, lingering_mib, temperature_c, slowdown_c;
 	bool unhealthy, absent;
 };
 
@@ -33,8 +35,8 @@ struct fake_source {
 	char *control;
 };
 
-static bool add_gpus(struct fake_source *fake, const char *node, const char *part,
-                     struct error *error)
+static bool fake_add_gpus(struct fake_source *fake, const char *node, const char *part,
+                          struct error *error)
 {
 	char unit = 0, model[64] = "FAKE-GPU";
 	int64_t count = 0, size = 0;
@@ -83,6 +85,8 @@ static void take_line(struct fake_source *fake, const char *line)
 		gpu->lingering_mib = max64(value, 0);
 	else if (strcmp(what, "temperature") == 0)
 		gpu->temperature_c = value;
+	else if (strcmp(what, "slowdown") == 0)
+		gpu->slowdown_c = min64(max64(value, 0), HEAT_MOST_C);
 	else if (strcmp(what, "unhealthy") == 0)
 		gpu->unhealthy = true;
 	else if (strcmp(what, "absent") == 0)
@@ -97,6 +101,7 @@ static void read_control(struct fake_source *fake)
 	for (size_t i = 0; i < fake->count; i++) {
 		struct fake_gpu *gpu = &fake->gpus[i];
 		gpu->foreign_mib = gpu->lingering_mib = gpu->temperature_c = 0;
+		gpu->slowdown_c = SLOWDOWN_C;
 		gpu->unhealthy = gpu->absent = false;
 	}
 	if (file_read(fake->control, 65536, &text))
@@ -155,6 +160,7 @@ static void read_gpu(struct fake_gpu *gpu, int64_t place, int64_t now_ms,
 	reading->used_mib = min64(used_mib, gpu->capacity_mib);
 	reading->temperature_c =
 	    gpu->temperature_c > 0 ? gpu->temperature_c : COOL_C + gpu->heat_milli_c / 1000;
+	reading->slowdown_c = gpu->slowdown_c;
 	reading->power_mw = IDLE_MW + BUSY_MW * utilisation / 1000;
 	reading->utilisation = utilisation;
 	reading->healthy = !gpu->unhealthy;
@@ -203,7 +209,7 @@ struct gpu_source *fake_open(const char *spec, const char *node, const char *con
 	fake->control = memory_text(control);
 	for (char *part = strtok_r(copy, ",", &rest); part && good;
 	     part = strtok_r(NULL, ",", &rest))
-		good = add_gpus(fake, node, part, error);
+		good = fake_add_gpus(fake, node, part, error);
 	if (good && fake->count == 0)
 		good = error_set(error, ERROR_INVALID, "no GPUs are described: write 8x80G");
 	free(copy);

@@ -51,7 +51,8 @@ struct gpu_source {
 /* Simulated GPUs: "8x80G", "2x40G:A100,4x24G:A10". They have the memory that works on them say
  * they use (FAKE_GPU_MEMORY_MIB in a task's environment, else what they reserved), and get warm
  * as works run. `control` is a file that may come and go, with lines
- *     GPU foreign MIB | GPU temperature C | GPU unhealthy | GPU absent | GPU lingers MIB
+ *     GPU foreign MIB | GPU temperature C | GPU unhealthy | GPU absent | GPU lingers MIB |
+ *     GPU slowdown C
  * (GPU: its number from 0, or its UUID): memory of strangers, and so on. NULL with a reason. */
 struct gpu_source *fake_open(const char *spec, const char *node, const char *control,
                              struct error *error);

@@ -111,7 +111,8 @@ static void read_sensors(struct nvml_source *nvml, const struct nvml_gpu *gpu,
 	/* A GPU that slows itself down is hot, whatever the sensor says. */
 	if (nvml->api.slowdown && nvml->api.slowdown(gpu->device, &reasons) == NVML_SUCCESS &&
 	    (reasons & (NVML_SLOWDOWN_HARDWARE_THERMAL | NVML_SLOWDOWN_SOFTWARE_THERMAL)))
-		reading->temperature_c = max64(reading->temperature_c, NVML_SLOWED_DOWN_C);
+		reading->temperature_c =
+		    max64(reading->temperature_c, max64(NVML_SLOWED_DOWN_C, gpu->slowdown_c));
 }
 
 typedef int (*list_processes)(nvml_device, unsigned *, struct nvml_process *);
@@ -160,6 +161,7 @@ static void read_gpu(struct nvml_source *nvml, const struct nvml_gpu *gpu,
 	struct gpu_reading reading = { .place = gpu->place,
 		                       .replicas = nvml->replicas,
 		                       .nvlink_group = gpu->nvlink_group,
+		                       .slowdown_c = gpu->slowdown_c,
 		                       .mig_mode = gpu->mig_mode };
 
 	/* One that does not answer is not there. */

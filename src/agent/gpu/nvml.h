@@ -19,6 +19,7 @@ struct nvml_gpu {
 	unsigned gpu_instance, compute_instance;
 	int64_t place, minor; /* minor: of its device; -1: not known */
 	int64_t nvlink_group; /* 0: none */
+	int64_t slowdown_c;   /* at which the driver slows it down; 0: not known */
 	bool mig_mode;
 	unsigned long long xid; /* the last fatal error; 0: none */
 };

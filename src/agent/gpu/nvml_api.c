@@ -32,6 +32,7 @@ static const struct nvml_function functions[] = {
 	FUNCTION(memory, true, "nvmlDeviceGetMemoryInfo"),
 	FUNCTION(memory_v2, false, "nvmlDeviceGetMemoryInfo_v2"),
 	FUNCTION(temperature, false, "nvmlDeviceGetTemperature"),
+	FUNCTION(temperature_threshold, false, "nvmlDeviceGetTemperatureThreshold"),
 	FUNCTION(power, false, "nvmlDeviceGetPowerUsage"),
 	FUNCTION(utilisation, false, "nvmlDeviceGetUtilizationRates"),
 	FUNCTION(slowdown, false, "nvmlDeviceGetCurrentClocksEventReasons",

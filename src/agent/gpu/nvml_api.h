@@ -16,6 +16,7 @@ enum {
 	NVML_ERROR_INSUFFICIENT_SIZE = 7,
 	NVML_ERROR_GPU_IS_LOST = 15,
 	NVML_TEMPERATURE_GPU = 0,
+	NVML_TEMPERATURE_SLOWDOWN = 1, /* of thresholds */
 	NVML_UNCORRECTED = 1,
 	NVML_VOLATILE_ECC = 0,
 	NVML_FEATURE_ENABLED = 1,
@@ -77,6 +78,7 @@ struct nvml_api {
 	int (*memory)(nvml_device, struct nvml_memory *);
 	int (*memory_v2)(nvml_device, struct nvml_memory_v2 *);
 	int (*temperature)(nvml_device, int, unsigned *);
+	int (*temperature_threshold)(nvml_device, int, unsigned *);
 	int (*power)(nvml_device, unsigned *);
 	int (*utilisation)(nvml_device, struct nvml_utilisation *);
 	int (*slowdown)(nvml_device, unsigned long long *);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "agent/gpu/nvml.h"
+#include "core/record/heat.h"
 
 #define DEVICES_MAX 512
 
@@ -44,6 +45,7 @@ static void add_instances(struct inventory *inventory, const struct nvml_gpu *pa
 			continue;
 		memcpy(gpu->parent, parent->uuid, sizeof(gpu->parent));
 		gpu->minor = parent->minor;
+		gpu->slowdown_c = parent->slowdown_c;
 		if (api->gpu_instance)
 			api->gpu_instance(device, &gpu->gpu_instance);
 		if (api->compute_instance)
@@ -55,13 +57,18 @@ static void nvml_inventory_add_gpu(struct inventory *inventory, nvml_device devi
 {
 	const struct nvml_api *api = &inventory->nvml->api;
 	struct nvml_gpu *gpu = nvml_inventory_add(inventory, device);
-	unsigned minor = 0, mode = 0, pending = 0;
+	unsigned minor = 0, mode = 0, pending = 0, slowdown_c = 0;
 	struct nvml_pci pci = { 0 };
 
 	if (!gpu)
 		return;
 	if (api->minor && api->minor(device, &minor) == NVML_SUCCESS)
 		gpu->minor = (int64_t)minor;
+	if (api->temperature_threshold &&
+	    api->temperature_threshold(device, NVML_TEMPERATURE_SLOWDOWN, &slowdown_c) ==
+	        NVML_SUCCESS &&
+	    slowdown_c <= HEAT_MOST_C)
+		gpu->slowdown_c = (int64_t)slowdown_c;
 	if (api->pci && api->pci(device, &pci) == NVML_SUCCESS)
 		memcpy(gpu->bus_id, pci.bus_id, sizeof(gpu->bus_id));
 	gpu->mig_mode = api->mig_mode && api->mig_mode(device, &mode, &pending) == NVML_SUCCESS &&

@@ -403,6 +403,14 @@ void cgroup_signal(const struct cgroup *group, int number)
 	buffer_free(&pids);
 }
 
+void cgroup_limit_memory(const struct cgroup *group, int64_t bytes)
+{
+	if (group->path[TREE_MEMORY])
+		write_number(group->path[TREE_MEMORY], "memory.limit_in_bytes", bytes);
+	else if (group->path[TREE_UNIFIED])
+		write_number(group->path[TREE_UNIFIED], "memory.max", bytes);
+}
+
 void cgroup_freeze(const struct cgroup *group, bool frozen)
 {
 	if (group->path[TREE_UNIFIED] &&
@@ -440,18 +448,37 @@ int64_t cgroup_peak_bytes(const struct cgroup *group)
 	return peak_bytes;
 }
 
-/* A line of cpu.stat: usage_usec 123456 */
-static int64_t usage_us(const char *path)
+/* The number of a line NAME NUMBER; -1: it is not there. */
+static int64_t number_of_line(const char *path, const char *name)
 {
-	static const char name[] = "usage_usec ";
 	struct buffer text = { 0 };
-	int64_t used_us = -1;
-	const char *at = file_read(path, 65536, &text) ? strstr(text.data, name) : NULL;
+	size_t size = strlen(name);
+	int64_t number = -1;
+	const char *line = file_read(path, 65536, &text) ? text.data : NULL;
 
-	if (at)
-		used_us = atoll(at + sizeof(name) - 1);
+	while (line && *line && (strncmp(line, name, size) != 0 || line[size] != ' ')) {
+		line = strchr(line, '\n');
+		line = line ? line + 1 : NULL;
+	}
+	if (line && *line)
+		number = atoll(line + size);
 	buffer_free(&text);
-	return used_us;
+	return number;
+}
+
+int64_t cgroup_memory_kills(const struct cgroup *group)
+{
+	int64_t kills = 0;
+	char *path = NULL;
+
+	if (group->path[TREE_MEMORY])
+		path = file_path("%s/memory.oom_control", group->path[TREE_MEMORY]);
+	else if (group->path[TREE_UNIFIED])
+		path = file_path("%s/memory.events", group->path[TREE_UNIFIED]);
+	if (path)
+		kills = number_of_line(path, "oom_kill");
+	free(path);
+	return kills > 0 ? kills : 0;
 }
 
 int64_t cgroup_cpu_ms(const struct cgroup *group)
@@ -465,7 +492,7 @@ int64_t cgroup_cpu_ms(const struct cgroup *group)
 		used_us = used_ns < 0 ? -1 : used_ns / 1000;
 	} else if (group->path[TREE_UNIFIED]) {
 		path = file_path("%s/cpu.stat", group->path[TREE_UNIFIED]);
-		used_us = usage_us(path);
+		used_us = number_of_line(path, "usage_usec");
 	}
 	free(path);
 	return used_us < 0 ? -1 : used_us / 1000;

@@ -90,11 +90,16 @@ bool cgroup_is_populated(const struct cgroup *group);
 void cgroup_processes(const struct cgroup *group, struct buffer *pids);
 bool cgroup_has(const struct cgroup *group, pid_t pid);
 void cgroup_signal(const struct cgroup *group, int number);
+/* Its limit of host memory from here on. Does nothing where that is not limited. */
+void cgroup_limit_memory(const struct cgroup *group, int64_t bytes);
 void cgroup_freeze(const struct cgroup *group, bool frozen);
 /* Kills all that is in it now, also what is frozen. */
 void cgroup_kill(const struct cgroup *group);
 /* The most host memory it used; -1: not known. */
 int64_t cgroup_peak_bytes(const struct cgroup *group);
+/* How many of its processes were killed because it reached its limit of host memory, or the machine
+ * had none left; 0 where that is not known. */
+int64_t cgroup_memory_kills(const struct cgroup *group);
 /* The processor time that it used, in ms; -1: not known. */
 int64_t cgroup_cpu_ms(const struct cgroup *group);
 /* Removes it from the trees, where it is empty. False where it is not. What is left of a group

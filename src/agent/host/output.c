@@ -62,7 +62,7 @@ static struct starts list_files(const char *directory, enum output_stream stream
 static int open_file(const char *directory, enum output_stream stream, int64_t start, int flags)
 {
 	char *path = path_of(directory, stream, start);
-	int fd = open(path, flags | O_CLOEXEC | O_NOFOLLOW, 0640);
+	int fd = open(path, flags | O_CLOEXEC | O_NOFOLLOW, 0600);
 
 	free(path);
 	return fd;

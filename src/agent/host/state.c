@@ -146,7 +146,7 @@ static bool take_lock(struct state *state, struct error *error)
 static bool make_directories(const struct state *state, struct error *error)
 {
 	static const char *const names[] = { "works", "output" };
-	bool made = file_make_directories(state->directory, 0700, error);
+	bool made = file_make_directories(state->directory, 0711, error);
 
 	for (size_t i = 0; made && i < 2; i++) {
 		char *path = file_path("%s/%s", state->directory, names[i]);

@@ -28,7 +28,7 @@
 #define HOOK_MS 60000
 #define LEASE_LOOK_MS 1000     /* it may be told to end earlier than it was before */
 #define RUNTIME_MARGIN_MS 1000 /* the agent, if there is one, goes first */
-#define EXIT_LINE "exited %d %" PRId64 " %" PRId64 " %" PRId64
+#define EXIT_LINE "exited %d %" PRId64 " %" PRId64 " %" PRId64 " %d %" PRId64 " %d"
 
 enum ending { ENDING_NOT, ENDING_NOTICED, ENDING_KILLED };
 
@@ -44,7 +44,7 @@ struct keeper {
 	int marks;    /* what it tells */
 	int64_t started_ms;
 	bool exited, leased_out, timed_out;
-	int exit_code;
+	int exit_code, signal;
 	int64_t exited_ms;
 	enum ending ending;
 };
@@ -112,7 +112,7 @@ static bool open_outputs(struct keeper *keeper, struct error *error)
 	                   &spec->output, error);
 }
 
-static void watch_signals(struct keeper *keeper)
+static void keeper_watch_signals(struct keeper *keeper)
 {
 	sigset_t children;
 
@@ -137,6 +137,7 @@ static void write_down_end(struct keeper *keeper)
 	struct rusage used = { 0 };
 	int64_t peak_bytes = cgroup_peak_bytes(&keeper->spec.group);
 	int64_t cpu_ms = cgroup_cpu_ms(&keeper->spec.group);
+	int64_t kills = cgroup_memory_kills(&keeper->spec.group);
 	bool told = false;
 
 	/* Of its descendants that were waited for, where there is no group to ask. */
@@ -149,9 +150,9 @@ static void write_down_end(struct keeper *keeper)
 		tell(keeper->status, "ended lease");
 	} else {
 		tell(keeper->status, EXIT_LINE, keeper->exit_code, peak_bytes, keeper->exited_ms,
-		     cpu_ms);
+		     cpu_ms, keeper->signal, kills, keeper->timed_out);
 		told = tell(keeper->report, EXIT_LINE, keeper->exit_code, peak_bytes,
-		            keeper->exited_ms, cpu_ms);
+		            keeper->exited_ms, cpu_ms, keeper->signal, kills, keeper->timed_out);
 	}
 	if (!told)
 		fdatasync(keeper->status);
@@ -171,8 +172,8 @@ static void reap(struct keeper *keeper)
 			continue;
 		keeper->exited = true;
 		keeper->exited_ms = clock_boot_ms();
-		keeper->exit_code =
-		    WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+		keeper->signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+		keeper->exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + keeper->signal;
 		if (keeper->timed_out)
 			keeper->exit_code = EXIT_TIMEOUT;
 	}
@@ -356,7 +357,7 @@ static bool keeper_launch(struct keeper *keeper)
 	struct error error = { 0 };
 	enum child_fault fault = CHILD_NO_FAULT;
 
-	if (!keeper->spec.arguments[0] && !keeper->spec.script) {
+	if (!keeper->spec.arguments[0]) {
 		keeper_fail(keeper, keeper->spec.failure ? keeper->spec.failure
 		                                         : "there is no command to run");
 		return false;
@@ -401,7 +402,7 @@ static bool keeper_begin(struct keeper *keeper, struct error *error)
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	/* It has secrets in its memory until the task has them. */
 	prctl(PR_SET_DUMPABLE, 0);
-	watch_signals(keeper);
+	keeper_watch_signals(keeper);
 	return open_outputs(keeper, error);
 }
 

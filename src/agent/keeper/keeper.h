@@ -11,11 +11,12 @@
  * configuration and talks to nobody but by
  *
  * - the report, a pipe to the agent that started it. Lines:
- *       started PID START | refused TEXT | exited CODE PEAK_BYTES EXITED_MS CPU_MS
+ *       started PID START | refused TEXT |
+ *       exited CODE PEAK_BYTES EXITED_MS CPU_MS SIGNAL MEMORY_KILLS TIMED_OUT
  *   and its end, which says that the keeper has left;
  * - the status, a file. Lines: keeper PID START | started PID START |
- *   exited CODE PEAK_BYTES EXITED_MS CPU_MS | ended REASON (in place of `exited`: its end is
- *   nobody's result) | gone.
+ *   exited ... (as above) | ended REASON (in place of `exited`: its end is nobody's result) |
+ *   gone.
  *   The agent locks it before there is a keeper, and the keeper holds the lock as long as it
  *   lives: so who finds it locked knows of the keeper, whatever that has written so far;
  * - the mark of the last checkpoint, an int64_t in a file that changes with it. */
@@ -31,8 +32,11 @@ struct keeper_status {
 	int64_t pid, pid_start;
 	bool exited, ended, gone;
 	int64_t exit_code, peak_bytes, exited_ms, cpu_ms; /* 0: not known */
+	int64_t signal;       /* that ended its first process; 0: none */
+	int64_t memory_kills; /* processes of it that were killed for want of host memory */
+	bool timed_out;       /* the keeper ended it, at its time limit */
 };
-/* Reads what follows "exited": false where that is nothing of the kind. The last two are not
+/* Reads what follows "exited": false where that is nothing of the kind. Only the first two are
  * there where an older keeper says it. */
 bool keeper_status_read_exit(const char *line, struct keeper_status *status);
 /* False where there is no such file. Lines that are not complete count as not written. */

@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -108,37 +107,19 @@ static bool set_user(const struct spec *spec)
 	return privileges_bound(root) && change_user(spec) && privileges_seal();
 }
 
-/* The script stays in memory: no directory has to be open to the user for it. */
-static int script_file(const char *script)
+/* As its user. A directory that nobody insists on may be missing here, and the output says so. */
+static bool enter_directory(const struct spec *spec)
 {
-	size_t size = strlen(script);
-	int fd = memfd_create("script", 0);
-
-	if (fd >= 0 && write(fd, script, size) != (ssize_t)size) {
-		close(fd);
-		return -1;
-	}
-	return fd;
-}
-
-/* Without a first line that names its interpreter it is the shell's. */
-static void run_script(const struct spec *spec)
-{
-	char path[64];
-	int fd = script_file(spec->script);
-	size_t count = 0;
-
-	if (fd < 0)
-		return;
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	while (spec->arguments[count])
-		count++;
-	char **arguments = memory_zero(count + 3, sizeof(*arguments));
-	bool named = strncmp(spec->script, "#!", 2) == 0;
-	arguments[0] = named ? path : (char[]){ "sh" };
-	arguments[1] = path;
-	memcpy(arguments + (named ? 1 : 2), spec->arguments, count * sizeof(*arguments));
-	execve(named ? path : "/bin/sh", arguments, spec->environment);
+	if (spec->directory)
+		return chdir(spec->directory) == 0;
+	if (spec->submit_directory && chdir(spec->submit_directory) == 0)
+		return true;
+	int reason = errno;
+	bool home = spec->home && chdir(spec->home) == 0;
+	if (spec->submit_directory)
+		dprintf(STDERR_FILENO, "gpu-keeper: cannot start in %s (%s): starting in %s\n",
+		        spec->submit_directory, strerror(reason), home ? spec->home : "/");
+	return home || chdir("/") == 0;
 }
 
 _Noreturn static void become(const struct spec *spec, int out, int errors, int report)
@@ -153,13 +134,10 @@ _Noreturn static void become(const struct spec *spec, int out, int errors, int r
 		give_up(report, STEP_LIMITS);
 	if (!set_user(spec))
 		give_up(report, STEP_USER);
-	if (chdir(spec->directory ? spec->directory : "/") != 0)
+	if (!enter_directory(spec))
 		give_up(report, STEP_DIRECTORY);
 	environ = spec->environment;
-	if (spec->script)
-		run_script(spec);
-	else
-		execvpe(spec->arguments[0], spec->arguments, spec->environment);
+	execvpe(spec->arguments[0], spec->arguments, spec->environment);
 	give_up(report, STEP_COMMAND);
 }
 

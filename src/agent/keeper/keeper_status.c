@@ -15,19 +15,25 @@
 bool keeper_status_read_exit(const char *line, struct keeper_status *status)
 {
 	int64_t code = 0, peak_bytes = 0, exited_ms = 0, cpu_ms = 0;
+	int64_t number = 0, kills = 0, timed_out = 0;
 
-	if (sscanf(line, "exited %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64, &code, &peak_bytes,
-	           &exited_ms, &cpu_ms) < 2)
+	if (sscanf(line,
+	           "exited %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64
+	           " %" SCNd64,
+	           &code, &peak_bytes, &exited_ms, &cpu_ms, &number, &kills, &timed_out) < 2)
 		return false;
 	status->exited = true;
 	status->exit_code = code;
 	status->peak_bytes = max64(peak_bytes, 0);
 	status->exited_ms = max64(exited_ms, 0);
 	status->cpu_ms = max64(cpu_ms, 0);
+	status->signal = number > 0 && number < 128 ? number : 0;
+	status->memory_kills = max64(kills, 0);
+	status->timed_out = timed_out == 1;
 	return true;
 }
 
-static void read_line(const char *line, struct keeper_status *status)
+static void status_read_line(const char *line, struct keeper_status *status)
 {
 	int64_t first = 0, second = 0;
 
@@ -57,7 +63,7 @@ bool keeper_status_read(const char *path, struct keeper_status *status)
 	char *line = text.data, *end;
 	while (there && (end = strchr(line, '\n'))) {
 		*end = '\0';
-		read_line(line, status);
+		status_read_line(line, status);
 		line = end + 1;
 	}
 	buffer_free(&text);

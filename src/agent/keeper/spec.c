@@ -29,6 +29,8 @@ static const struct spec_field fields[] = {
 	FIELD(SPEC_TEXT, script),
 	FIELD(SPEC_TEXT, failure),
 	FIELD(SPEC_TEXT, directory),
+	FIELD(SPEC_TEXT, submit_directory),
+	FIELD(SPEC_TEXT, home),
 	FIELD(SPEC_NUMBER, uid),
 	FIELD(SPEC_NUMBER, gid),
 	FIELD(SPEC_FLAG, keeps_privileges),

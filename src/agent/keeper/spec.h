@@ -16,12 +16,15 @@
  * texts end with NULL. */
 struct spec {
 	int64_t reservation_id;
-	char **arguments;      /* what is run; none: `failure` says why nothing is */
-	char **environment;    /* NAME=value; the task chose some of it */
-	const char *script;    /* run instead of arguments, which are its own; NULL: none */
-	const char *failure;   /* the task's own fault: it ends with 127 and this as its output */
-	const char *directory; /* where it begins; NULL: / */
-	int64_t uid, gid;      /* -1: as the keeper */
+	char **arguments;    /* what is run; none: `failure` says why nothing is */
+	char **environment;  /* NAME=value; the task chose some of it */
+	const char *script;  /* the file with the task's script, which `arguments` run; NULL: none.
+	                        While it is planned: the script itself */
+	const char *failure; /* the task's own fault: it ends with 127 and this as its output */
+	const char *directory;               /* where it begins; NULL: where it can: */
+	const char *submit_directory, *home; /* the first that its user may enter, else /; NULL: no
+	                                      */
+	int64_t uid, gid;                    /* -1: as the keeper */
 	int64_t groups[SPEC_GROUPS_MAX];
 	int group_count;
 	bool keeps_privileges; /* else it gets no_new_privs and a bounded set of capabilities */

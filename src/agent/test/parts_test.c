@@ -246,6 +246,9 @@ static void lines_that_are_not_complete_count_as_not_written(void **state)
 	assert_int_equal(status.cpu_ms, 80);
 	assert_true(keeper_status_read_exit("exited 6 7", &status)); /* as an older keeper */
 	assert_int_equal(status.exited_ms, 0);
+	assert_true(status.signal == 0 && status.memory_kills == 0 && !status.timed_out);
+	assert_true(keeper_status_read_exit("exited 137 1 2 3 9 4 1", &status));
+	assert_true(status.signal == 9 && status.memory_kills == 4 && status.timed_out);
 	unlink(file);
 	assert_false(keeper_status_read(file, &status));
 	place_remove(path);

@@ -134,7 +134,7 @@ static struct told_settings settings_of(const Agent__AgentSettings *settings)
 }
 
 /* Takes one part; false if there was another before. */
-static bool take_part(struct envelope *envelope, enum envelope_kind kind)
+static bool envelope_take_part(struct envelope *envelope, enum envelope_kind kind)
 {
 	bool is_first = envelope->kind == ENVELOPE_EMPTY;
 
@@ -153,28 +153,28 @@ bool envelope_decode(struct text data, struct arena *arena, struct envelope *env
 	if (!message)
 		return false;
 	if (message->message.len > 0) {
-		good = good && take_part(envelope, ENVELOPE_MESSAGE);
+		good = good && envelope_take_part(envelope, ENVELOPE_MESSAGE);
 		envelope->message = text_from_bytes(message->message);
 	}
 	if (message->output_request) {
-		good = good && take_part(envelope, ENVELOPE_OUTPUT_REQUEST);
+		good = good && envelope_take_part(envelope, ENVELOPE_OUTPUT_REQUEST);
 		envelope->request = request_of(message->output_request);
 	}
 	if (message->output_chunk) {
-		good = good && take_part(envelope, ENVELOPE_OUTPUT_CHUNK);
+		good = good && envelope_take_part(envelope, ENVELOPE_OUTPUT_CHUNK);
 		envelope->chunk = chunk_of(message->output_chunk);
 	}
 	if (message->output_taken) {
-		good = good && take_part(envelope, ENVELOPE_OUTPUT_TAKEN);
+		good = good && envelope_take_part(envelope, ENVELOPE_OUTPUT_TAKEN);
 		envelope->request_id = message->output_taken->request_id;
 		envelope->taken = message->output_taken->offset;
 	}
 	if (message->output_stop) {
-		good = good && take_part(envelope, ENVELOPE_OUTPUT_STOP);
+		good = good && envelope_take_part(envelope, ENVELOPE_OUTPUT_STOP);
 		envelope->request_id = message->output_stop->request_id;
 	}
 	if (message->settings) {
-		good = good && take_part(envelope, ENVELOPE_SETTINGS);
+		good = good && envelope_take_part(envelope, ENVELOPE_SETTINGS);
 		envelope->settings = settings_of(message->settings);
 	}
 	return good;

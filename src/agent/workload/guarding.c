@@ -116,6 +116,19 @@ static bool set_limits(struct watch *watch, const struct node_order *order, bool
 	return true;
 }
 
+/* Whoever runs as the user of a work can write its segment. True if somebody has. */
+static bool restore_limits(struct watch *watch, const struct node_order *order)
+{
+	bool changed = false;
+	uint8_t uuid[16];
+
+	for (int64_t i = 0; i < order->part_count; i++)
+		if (uuid_parse(order->parts[i].uuid, uuid) &&
+		    watch_restore_limit(watch, uuid, order->parts[i].memory_mib << MIB_SHIFT))
+			changed = true;
+	return changed;
+}
+
 static bool is_ours(const char *path)
 {
 	struct stat status;
@@ -236,15 +249,33 @@ static bool is_elsewhere(int64_t pid)
 	return process_of(pid, &identity) && identity.namespace_id != process_self().namespace_id;
 }
 
-bool guarding_look(const struct run_settings *settings, int64_t reservation_id, const int64_t *pids,
-                   size_t pid_count, struct process_reading *processes, size_t process_count,
-                   struct guard_reading *reading)
+static void read_hidden(struct watch *watch, const struct node_order *order, struct buffer *hidden)
 {
+	struct watch_gpu gpu;
+	uint8_t uuid[16];
+
+	for (uint32_t number = 0; watch_gpu(watch, number, &gpu); number++)
+		for (int64_t i = 0; gpu.hidden_bytes > 0 && i < order->part_count; i++) {
+			struct hidden_reading reading = { order->reservation_id,
+				                          order->parts[i].uuid,
+				                          gpu.hidden_bytes >> MIB_SHIFT };
+			if (uuid_parse(order->parts[i].uuid, uuid) &&
+			    memcmp(uuid, gpu.uuid, sizeof(uuid)) == 0)
+				buffer_bytes(hidden, &reading, sizeof(reading));
+		}
+}
+
+bool guarding_look(const struct run_settings *settings, const struct node_order *order,
+                   const int64_t *pids, size_t pid_count, struct process_reading *processes,
+                   size_t process_count, struct guard_reading *reading, struct buffer *hidden)
+{
+	int64_t reservation_id = order->reservation_id;
 	struct watch watch;
 	uint8_t uuid[16];
 
 	if (!open_books(settings, reservation_id, &watch))
 		return false;
+	bool changed = restore_limits(&watch, order);
 	watch_reap(&watch, pids, pid_count);
 	for (size_t i = 0; i < process_count; i++) {
 		struct process_reading *process = &processes[i];
@@ -257,6 +288,8 @@ bool guarding_look(const struct run_settings *settings, int64_t reservation_id, 
 			               process->memory_mib << MIB_SHIFT);
 	}
 	read_books(&watch, reservation_id, reading);
+	reading->changed = changed;
+	read_hidden(&watch, order, hidden);
 	watch_close(&watch);
 	return true;
 }

@@ -29,12 +29,13 @@ bool guarding_begin(const struct run_settings *settings, const struct node_order
 bool guarding_read(const struct run_settings *settings, int64_t reservation_id,
                    struct guard_reading *reading);
 
-/* Marks the processes of this work that are not under its guard. Tells the guard what NVML
- * measured for processes in containers, which cannot measure themselves, and which of `pids`,
- * all processes of the work, are gone. False: it has no segment. */
-bool guarding_look(const struct run_settings *settings, int64_t reservation_id, const int64_t *pids,
-                   size_t pid_count, struct process_reading *processes, size_t process_count,
-                   struct guard_reading *reading);
+/* Marks the processes of this work that are not under its guard. Puts its limits right. Tells the
+ * guard what NVML measured for processes in containers, which cannot measure themselves, and which
+ * of `pids`, all processes of the work, are gone. Appends what it has that NVML does not show to
+ * `hidden`, as struct hidden_reading. False: it has no segment. */
+bool guarding_look(const struct run_settings *settings, const struct node_order *order,
+                   const int64_t *pids, size_t pid_count, struct process_reading *processes,
+                   size_t process_count, struct guard_reading *reading, struct buffer *hidden);
 
 /* Removes the segment. */
 void guarding_end(const struct run_settings *settings, int64_t reservation_id);

@@ -2,6 +2,7 @@
 #include "agent/workload/run.h"
 
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -139,6 +140,29 @@ static void set_identity(const struct reading *reading, struct environment *envi
 	buffer_free(&job);
 }
 
+/* Its place in its array, also under the name that scripts for Slurm read. */
+static void set_array(struct reading *reading)
+{
+	struct environment *environment = &reading->environment;
+	const json_t *array = json_object_get(reading->payload, "array");
+	int64_t count = member_integer(array, "count");
+	char index[32];
+
+	if (!array)
+		return;
+	snprintf(index, sizeof(index), "%lld", (long long)member_integer(array, "index"));
+	environment_set(environment, "GPU_SCHEDULER_ARRAY_JOB_ID", member_text(array, "job"));
+	environment_set(environment, "GPU_SCHEDULER_ARRAY_INDEX", index);
+	environment_default(environment, "SLURM_ARRAY_TASK_ID", index);
+	if (count == 0)
+		return;
+	environment_set_number(environment, "GPU_SCHEDULER_ARRAY_FIRST",
+	                       member_integer(array, "first"));
+	environment_set_number(environment, "GPU_SCHEDULER_ARRAY_LAST",
+	                       member_integer(array, "last"));
+	environment_set_number(environment, "GPU_SCHEDULER_ARRAY_COUNT", count);
+}
+
 /* Each task sees its own GPUs alone, so it is a node of its own to torchrun and its like. */
 static void set_gang(struct reading *reading)
 {
@@ -265,8 +289,8 @@ static bool run_open_up(struct reading *reading, struct error *error)
 	if (!reading->secrets)
 		return false;
 	environment_set(environment, "PATH", DEFAULT_PATH);
-	if (!user_apply(settings, text_in(reading, "user"), &plan->spec, environment,
-	                &reading->home, error))
+	if (!user_apply(settings, text_in(reading, "user"), text_in(reading, "tenant"), &plan->spec,
+	                environment, &reading->home, error))
 		return false;
 	plan->spec.hook_environment = hook_environment(reading);
 	plan->spec.clean_up_environment = own_environment(reading);
@@ -275,6 +299,7 @@ static bool run_open_up(struct reading *reading, struct error *error)
 	set_gpus(reading, environment);
 	set_identity(reading, environment);
 	set_gang(reading);
+	set_array(reading);
 	return true;
 }
 
@@ -297,7 +322,8 @@ static bool run_give_up(struct reading *reading, const char *name, const char *v
  * an option of the runtime. */
 static bool check_names(struct reading *reading)
 {
-	static const char *const paths[] = { "working_directory", "checkpoint_path" };
+	static const char *const paths[] = { "working_directory", "submit_directory",
+		                             "checkpoint_path" };
 	const char *image = text_in(reading, "image");
 
 	for (size_t i = 0; i < sizeof(paths) / sizeof(*paths); i++) {
@@ -315,10 +341,13 @@ static void run_finish(struct reading *reading)
 	struct environment *environment = &reading->environment;
 
 	plan->spec.directory = text_in(reading, "working_directory");
-	if (!plan->spec.directory && reading->home && access(reading->home, X_OK) == 0)
-		plan->spec.directory = reading->home;
+	plan->spec.home = reading->home;
+	if (!plan->spec.directory && !plan->container)
+		plan->spec.submit_directory = text_in(reading, "submit_directory");
 	plan->fake_memory_mib = run_number_of(environment, "FAKE_GPU_MEMORY_MIB");
 	plan->fake_utilisation = run_number_of(environment, "FAKE_GPU_UTILISATION");
+	const char *suspend = environment_get(environment, "FAKE_GPU_SUSPEND");
+	plan->fake_suspend = suspend ? arena_string(reading->arena, suspend) : NULL;
 	plan->spec.environment = environment_finish(environment);
 }
 

@@ -3,6 +3,7 @@
 #define AGENT_WORKLOAD_RUN_H
 
 #include "agent/keeper/spec.h"
+#include "agent/workload/tenant_users.h"
 #include "node/message.h"
 #include "seal/secret.h"
 
@@ -18,10 +19,16 @@ struct run_settings {
 	const char *node;    /* its name */
 	const char *label;   /* its name among all agents of the machine, for cgroups and such */
 	const char *address; /* that others reach it by */
-	const char *default_user;       /* for tasks that name none, where the agent is root */
-	bool allow_root;                /* tasks may run as root */
-	bool trusts_users;              /* tasks may name their user, where the agent is root */
-	bool keep_privileges;           /* of tasks without an image: see spec.h */
+	/* As whom tasks run that name no user, where the agent is root: as the user of their
+	 * tenant in `tenant_users`, as `default_user`, or as their tenant's id of `uids`. */
+	const char *tenant_users; /* TENANT=NAME,... */
+	const char *default_user;
+	struct uid_range uids;
+	const char *homes;    /* of the tenants with an id of the range, as in tenant_users.h */
+	const char *folders;  /* where each task has a folder, as in folder.h */
+	bool allow_root;      /* tasks may run as root */
+	bool trusts_users;    /* tasks may name their user, where the agent is root */
+	bool keep_privileges; /* of tasks without an image: see spec.h */
 	const struct secret_keys *keys; /* that secrets of tasks are sealed with here */
 	const char *prolog, *epilog;
 	const char *guard; /* libgpuguard.so; NULL: there is none */
@@ -40,6 +47,7 @@ struct run_plan {
 	struct spec spec;
 	int64_t fake_memory_mib;  /* of each GPU; -1: does not say */
 	int64_t fake_utilisation; /* thousandths; -1: does not say */
+	const char *fake_suspend; /* "refuse", "lose"; NULL: it is suspended and resumed */
 	int64_t notice_signal;    /* beside SIGTERM; 0: none */
 	const char *health_path;  /* slots: where it answers when it is ready */
 	int64_t port;             /* slots: that it listens on */

@@ -135,8 +135,8 @@ static void ollama_command(struct environment *environment, const struct slot_va
 }
 
 /* The value that a name in braces stands for; false: no such name. */
-static bool put_value(struct buffer *text, const char *name, size_t size,
-                      const struct slot_values *values)
+static bool slot_put_value(struct buffer *text, const char *name, size_t size,
+                           const struct slot_values *values)
 {
 	const struct {
 		const char *name, *text;
@@ -173,7 +173,8 @@ static void fill_template(struct buffer *text, const char *template,
 {
 	while (*template) {
 		const char *end = *template == '{' ? strchr(template, '}') : NULL;
-		if (end && put_value(text, template + 1, (size_t)(end - template) - 1, values)) {
+		if (end &&
+		    slot_put_value(text, template + 1, (size_t)(end - template) - 1, values)) {
 			template = end + 1;
 			continue;
 		}

@@ -34,9 +34,11 @@ static const struct passwd *user_look_up(const char *name, struct passwd *entry,
 	return found;
 }
 
-static bool is_default(const struct run_settings *settings, const char *name)
+/* A scheduler that lets everyone in cannot say who a task is. */
+static bool is_believed(const struct run_settings *settings, const char *name)
 {
-	return settings->default_user && strcmp(name, settings->default_user) == 0;
+	return settings->trusts_users ||
+	       (settings->default_user && strcmp(name, settings->default_user) == 0);
 }
 
 static bool become(const struct run_settings *settings, const char *name,
@@ -49,12 +51,6 @@ static bool become(const struct run_settings *settings, const char *name,
 		                 "the agent does not run as root and cannot become the user %s",
 		                 name);
 	}
-	if (name && !settings->trusts_users && !is_default(settings, name))
-		return error_set(error, ERROR_FORBIDDEN,
-		                 "node %s runs no task as %s, because its scheduler lets everyone "
-		                 "in without sign-in: set auth.enable there, or start the agent "
-		                 "with --trust-open-scheduler",
-		                 settings->node, name);
 	if (!entry)
 		return error_set(error, ERROR_NOT_FOUND, "there is no user %s on node %s",
 		                 name ? name : "of the agent", settings->node);
@@ -70,24 +66,73 @@ static bool become(const struct run_settings *settings, const char *name,
 	return true;
 }
 
-bool user_apply(const struct run_settings *settings, const char *name, struct spec *spec,
-                struct environment *environment, const char **home, struct error *error)
+static void set_environment(struct environment *environment, const char *name, const char *home,
+                            const char *shell)
+{
+	environment_set(environment, "USER", name);
+	environment_set(environment, "LOGNAME", name);
+	environment_set(environment, "HOME", home);
+	environment_set(environment, "SHELL", shell);
+}
+
+static bool apply_account(const struct run_settings *settings, const char *name, struct spec *spec,
+                          struct environment *environment, const char **home, struct error *error)
 {
 	char *bytes = memory_alloc(ENTRY_BYTES);
 	struct passwd storage;
 
-	if (!name && geteuid() == 0)
-		name = settings->default_user;
 	const struct passwd *entry = user_look_up(name, &storage, bytes);
 	bool good = become(settings, name, entry, spec, error);
 	if (good && entry) {
-		environment_set(environment, "USER", entry->pw_name);
-		environment_set(environment, "LOGNAME", entry->pw_name);
-		environment_set(environment, "HOME", entry->pw_dir);
-		environment_set(environment, "SHELL",
+		set_environment(environment, entry->pw_name, entry->pw_dir,
 		                *entry->pw_shell ? entry->pw_shell : "/bin/sh");
 		*home = arena_string(environment->arena, entry->pw_dir);
 	}
 	free(bytes);
+	return good;
+}
+
+/* The id has no account, so programs ask the environment for a name. */
+static bool apply_range(const struct run_settings *settings, const char *tenant, struct spec *spec,
+                        struct environment *environment, const char **home, struct error *error)
+{
+	int64_t uid;
+	char *path;
+
+	if (!tenant_users_find(settings->homes, &settings->uids, tenant, &uid, &path, error))
+		return false;
+	spec->uid = spec->gid = uid;
+	spec->group_count = 0;
+	char *name = arena_string(environment->arena, tenant);
+	for (char *at = name; (at = strpbrk(at, "/ :")) != NULL; at++)
+		*at = '-';
+	set_environment(environment, name, path, "/bin/sh");
+	*home = arena_string(environment->arena, path);
+	free(path);
+	return true;
+}
+
+bool user_apply(const struct run_settings *settings, const char *name, const char *tenant,
+                struct spec *spec, struct environment *environment, const char **home,
+                struct error *error)
+{
+	char *named = NULL;
+
+	if (geteuid() == 0 && name && !is_believed(settings, name))
+		return error_set(error, ERROR_FORBIDDEN,
+		                 "node %s runs no task as %s, because its scheduler lets everyone "
+		                 "in without sign-in: set auth.enable there, or start the agent "
+		                 "with --trust-open-scheduler",
+		                 settings->node, name);
+	if (geteuid() == 0 && !name && tenant && settings->tenant_users)
+		name = named = tenant_users_named(settings->tenant_users, tenant);
+	if (geteuid() == 0 && !name)
+		name = settings->default_user;
+	bool ranged = geteuid() == 0 && !name && tenant && settings->uids.first > 0;
+	if (geteuid() == 0 && !name)
+		name = "nobody";
+	bool good = ranged ? apply_range(settings, tenant, spec, environment, home, error)
+	                   : apply_account(settings, name, spec, environment, home, error);
+	free(named);
 	return good;
 }

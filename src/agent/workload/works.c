@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "agent/host/file.h"
+#include "agent/workload/folder.h"
 #include "agent/workload/guarding.h"
 #include "agent/workload/works_local.h"
 #include "base/log.h"
@@ -83,6 +84,7 @@ void works_unwatch(struct watched **watched)
 void works_remove(struct works *works, struct work_process *process)
 {
 	works_start_forget(process);
+	works_move_leave(process);
 	works_unwatch(&process->report);
 	works_unwatch(&process->keeper_end);
 	works_unwatch(&process->first_end);
@@ -130,21 +132,64 @@ void works_tell(struct work_process *process, enum input_kind kind, struct work_
 	process->works->settings.event(process->works->settings.context, kind, &event);
 }
 
-/* An image whose C library is another one has nothing that can be started with the guard. */
-static const char *exit_message(const struct work_process *process, int64_t exit_code)
+static const char *subject_of(const struct work_process *process)
 {
-	if (exit_code != EXIT_NOT_RUN || !process->order || !process->plan.guarded)
-		return NULL;
-	return "its output says why; programs that are not linked with glibc cannot load the "
-	       "guard, and are not started then";
+	return process->order && process->order->kind == ORDER_LOAD ? "its server" : "it";
+}
+
+static void say_killed(const struct work_process *process, const struct keeper_status *status,
+                       struct buffer *text)
+{
+	const char *name = sigabbrev_np((int)status->signal);
+
+	buffer_print(text, "%s was killed by signal %" PRId64, subject_of(process), status->signal);
+	if (name)
+		buffer_print(text, " (SIG%s)", name);
+}
+
+/* Its first process may have survived a child that was killed. */
+static void say_out_of_memory(const struct work_process *process,
+                              const struct keeper_status *status, struct buffer *text)
+{
+	int64_t limit_bytes = process->order ? process->order->host_bytes : 0;
+
+	if (status->signal == SIGKILL)
+		buffer_print(text, "%s was killed: it used ", subject_of(process));
+	else
+		buffer_print(text, "one of its processes was killed: it used ");
+	/* Without a limit of its own it was the machine's. */
+	if (limit_bytes > 0)
+		buffer_print(text, "more host memory than its limit of %" PRId64 " MiB",
+		             limit_bytes >> 20);
+	else
+		buffer_print(text, "host memory when there was none left");
+}
+
+/* How it ended where its code does not say that: left empty otherwise. An image whose C library
+ * is another one has nothing that can be started with the guard. */
+static void say_end(const struct work_process *process, const struct keeper_status *status,
+                    struct buffer *text)
+{
+	if (status->exit_code == EXIT_NOT_RUN && process->order && process->plan.guarded)
+		buffer_print(text, "its output says why; programs that are not linked with glibc "
+		                   "cannot load the guard, and are not started then");
+	else if (status->timed_out)
+		buffer_print(text, "time limit reached");
+	else if (status->memory_kills > 0 && status->exit_code != 0)
+		say_out_of_memory(process, status, text);
+	else if (status->signal > 0)
+		say_killed(process, status, text);
 }
 
 /* Reads its counters a last time first: refusals since the last measurement count too. */
 static void tell_exit(struct work_process *process, const struct keeper_status *status)
 {
+	struct buffer message = { 0 };
+
 	if (process->exited)
 		return;
 	process->exited = true;
+	say_end(process, status, &message);
 	log_at(LOG_INFO, "a work has ended", LOG_NUMBER("reservation", process->reservation_id),
 	       LOG_NUMBER("exit_code", status->exit_code),
 	       LOG_NUMBER("peak_bytes", status->peak_bytes), LOG_NUMBER("cpu_ms", status->cpu_ms));
@@ -152,10 +197,11 @@ static void tell_exit(struct work_process *process, const struct keeper_status *
 		                    .exited_ms = status->exited_ms,
 		                    .host_peak_bytes = status->peak_bytes,
 		                    .cpu_ms = status->cpu_ms,
-		                    .message = exit_message(process, status->exit_code) };
+		                    .message = message.data };
 	event.guarded =
 	    guarding_read(&process->works->settings.run, process->reservation_id, &event.guard);
 	works_tell(process, INPUT_EXITED, event);
+	buffer_free(&message);
 }
 
 void works_read_status(struct work_process *process)
@@ -191,6 +237,8 @@ void works_keeper_left(struct work_process *process)
 		uv_timer_stop(process->look);
 	process->gone = true;
 	works_read_status(process);
+	/* Its last counters were read: nothing stays behind, whatever becomes of us. */
+	guarding_end(&process->works->settings.run, process->reservation_id);
 	cgroup_remove(&process->group);
 	works_tell(process, INPUT_GONE, (struct work_event){ 0 });
 }
@@ -302,8 +350,8 @@ void works_warn(struct works *works, int64_t reservation_id, const char *message
 	struct output_writer writer;
 	struct buffer line = { 0 };
 
-	log_at(LOG_WARNING, "a work uses more than it reserved",
-	       LOG_NUMBER("reservation", reservation_id), LOG_TEXT("reason", message));
+	log_at(LOG_WARNING, "a work is warned", LOG_NUMBER("reservation", reservation_id),
+	       LOG_TEXT("reason", message));
 	if (!process || !process->plan.spec.output_directory ||
 	    !output_open(&writer, process->plan.spec.output_directory, STREAM_OUTPUT, &limits,
 	                 NULL))
@@ -325,6 +373,7 @@ void works_erase(struct works *works, int64_t reservation_id)
 	free(path);
 	free(mark);
 	guarding_end(&works->settings.run, reservation_id);
+	folder_end(&works->settings.run, reservation_id);
 	if (process)
 		works_remove(works, process);
 }

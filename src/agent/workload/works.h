@@ -45,6 +45,10 @@ void works_start(struct works *works, const struct node_order *order);
 void works_notice(struct works *works, int64_t reservation_id);
 void works_freeze(struct works *works, int64_t reservation_id);
 void works_kill(struct works *works, int64_t reservation_id);
+/* Moves its GPU memory to host memory, of which it may have `host_bytes` of the order in all, and
+ * freezes it; and back. */
+void works_suspend(struct works *works, const struct node_order *order);
+void works_resume(struct works *works, const struct node_order *order);
 void works_warn(struct works *works, int64_t reservation_id, const char *message);
 /* It has ended and was reported: forgets everything but its output. */
 void works_erase(struct works *works, int64_t reservation_id);
@@ -53,9 +57,10 @@ void works_erase(struct works *works, int64_t reservation_id);
  * change of works. */
 void works_users(const struct works *works, struct buffer *users);
 /* What the guards of works say, and (in `processes`, as they were measured) who is on a GPU
- * without the guard that he should have. Appends struct guard_reading. */
+ * without the guard that he should have. Appends struct guard_reading and struct
+ * hidden_reading. */
 void works_guards(const struct works *works, struct process_reading *processes,
-                  size_t process_count, struct buffer *guards);
+                  size_t process_count, struct buffer *guards, struct buffer *hidden);
 /* Looks for checkpoints that were written. */
 void works_look(struct works *works);
 

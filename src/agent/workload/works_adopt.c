@@ -171,6 +171,7 @@ void works_adopt(struct works *works, const struct node_order *order, const stru
 	process->started = true;
 	process->exited = process->status.exited;
 	process->gone = kept->gone;
+	process->away = kept->memory == MEMORY_AWAY || kept->memory == MEMORY_COMING;
 	int keeper = open_process(process->status.keeper),
 	    first = open_process(process->status.pid);
 	if (keeper >= 0)

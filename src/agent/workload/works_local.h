@@ -28,6 +28,8 @@ struct work_process {
 	bool started, refused, exited, gone;
 	bool queued, cancelled; /* queued: waits to be started; cancelled: will not be */
 	struct work_process *next_queued, *before_queued;
+	struct works_move *move; /* of its GPU memory, under way; NULL: none is */
+	bool away;               /* that is in host memory */
 	uv_timer_t *look;        /* for processes that are left when the keeper is not */
 	int64_t checkpoint_mark; /* of the last one that was seen */
 };
@@ -61,6 +63,8 @@ void works_start_forget(struct work_process *process);
 /* It is not to be started. False if that is under way already. */
 bool works_start_cancel(struct work_process *process);
 
+/* A move of its memory continues without it. */
+void works_move_leave(struct work_process *process);
 /* A trim that has begun continues without the works. */
 void works_trim_leave(struct works *works);
 /* The numbers in the name of a directory of output. False: it is another directory. */

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "agent/host/file.h"
+#include "agent/workload/folder.h"
 #include "agent/workload/guarding.h"
 #include "agent/workload/works_local.h"
 #include "base/clock.h"
@@ -77,6 +78,8 @@ static bool prepare(struct work_process *process, struct error *error)
 	free(status);
 	free(lease);
 	if (!guarding_begin(&works->settings.run, order, &process->plan, error) ||
+	    !folder_begin(&works->settings.run, process->reservation_id, &process->arena,
+	                  &process->plan, error) ||
 	    !make_output(process, error) || !make_group(process, error))
 		return false;
 	spec->group = process->group;

@@ -16,7 +16,7 @@ void works_users(const struct works *works, struct buffer *users)
 {
 	for (size_t i = 0; i < works->count; i++) {
 		const struct work_process *process = works->list[i];
-		if (!process->order || process->gone || process->refused ||
+		if (!process->order || process->gone || process->refused || process->away ||
 		    process->status.pid <= 0)
 			continue;
 		for (int64_t j = 0; j < process->order->part_count; j++) {
@@ -36,26 +36,26 @@ void works_users(const struct works *works, struct buffer *users)
 }
 
 static void look_at_guard(const struct work_process *process, struct process_reading *processes,
-                          size_t process_count, struct buffer *guards)
+                          size_t process_count, struct buffer *guards, struct buffer *hidden)
 {
 	struct guard_reading reading;
 	struct buffer pids = { 0 };
 
 	cgroup_processes(&process->group, &pids);
-	if (guarding_look(&process->works->settings.run, process->reservation_id,
+	if (guarding_look(&process->works->settings.run, process->order,
 	                  (const int64_t *)(const void *)pids.data, pids.size / sizeof(int64_t),
-	                  processes, process_count, &reading))
+	                  processes, process_count, &reading, hidden))
 		buffer_bytes(guards, &reading, sizeof(reading));
 	buffer_free(&pids);
 }
 
 void works_guards(const struct works *works, struct process_reading *processes,
-                  size_t process_count, struct buffer *guards)
+                  size_t process_count, struct buffer *guards, struct buffer *hidden)
 {
 	for (size_t i = 0; i < works->count; i++) {
 		const struct work_process *process = works->list[i];
 		if (process->order && process->plan.guarded && process->started && !process->exited)
-			look_at_guard(process, processes, process_count, guards);
+			look_at_guard(process, processes, process_count, guards, hidden);
 	}
 }
 

@@ -1,4 +1,4 @@
-/* gate.h - whom the service lets in: hosts, origins, tokens, and how often */
+/* gate.h - admission of requests: hosts, origins, tokens, rates */
 #ifndef API_AUTH_GATE_H
 #define API_AUTH_GATE_H
 
@@ -56,6 +56,8 @@ struct gate_token {
 	struct identity identity;
 	int64_t created_ms, expires_ms; /* 0: never */
 	char note[128];
+	/* Of what it asks models; 0: no limit. The budget in millionths of the currency. */
+	int64_t requests_per_minute, tokens_per_minute, max_streams, budget_per_month;
 };
 void gate_put_token(struct gate *gate, const struct gate_token *token);
 bool gate_remove_token(struct gate *gate, const char *id);

@@ -29,7 +29,7 @@ struct gate_remembered {
 	struct identity identity;
 };
 
-/* An account (key id and subject) of which a JWT was found good. */
+/* An account (key id and subject) with a JWT that was valid. */
 struct gate_account {
 	uint64_t account;
 	int64_t until_ms;

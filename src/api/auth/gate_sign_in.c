@@ -103,7 +103,8 @@ static bool identity_of_claims(const struct gate *gate, const struct jwt_claims 
 	*fault = FAULT_CLAIMS;
 	if (!gate_role_read(claims->role, &identity->role))
 		return error_set(error, ERROR_FORBIDDEN,
-		                 "'role' of the token is not admin, tenant, viewer or agent");
+		                 "'role' of the token is not admin, tenant, viewer, agent, gateway "
+		                 "or inference");
 	if (!gate_sign_in_find_tenant(gate, claims->tenant, &identity->tenant_id)) {
 		*fault = FAULT_TENANT;
 		return error_set(error, ERROR_FORBIDDEN,
@@ -112,7 +113,7 @@ static bool identity_of_claims(const struct gate *gate, const struct jwt_claims 
 	if (!gate_identity_check(identity, error))
 		return false;
 	snprintf(identity->name, sizeof(identity->name), "jwt %.80s", claims->subject);
-	if (identity->role == ROLE_AGENT)
+	if (identity->role == ROLE_AGENT || identity->role == ROLE_GATEWAY)
 		memcpy(identity->node, claims->node, sizeof(identity->node));
 	return true;
 }

@@ -7,9 +7,8 @@
 #include "base/error.h"
 #include "base/text.h"
 
-/* A key and the one algorithm that it is for. What a token says about its algorithm is
- * only compared with that, never followed: so a public key cannot be taken for the secret
- * of an HMAC, and 'none' is nobody's algorithm. */
+/* A key and its algorithm. The algorithm that a token states is compared with it and never chooses
+ * one. So a public key cannot be used as an HMAC secret, and 'none' matches no key. */
 struct jwt_key;
 
 /* `algorithm` is HS256 (material: a secret of 32 bytes at least), RS256 or ES256 (a public
@@ -20,7 +19,7 @@ struct jwt_key *jwt_key_new(const char *id, const char *algorithm, const char *m
 void jwt_key_free(struct jwt_key *key);
 
 enum { JWT_BYTES_MAX = 8192, JWT_CLAIM_MAX = 96 };
-/* Clocks of those who sign may be ahead of ours by so much, or behind. */
+/* Tolerated difference between an issuer's clock and ours. */
 enum { JWT_CLOCK_SKEW_MS = 5000 };
 
 /* What a token must say besides being signed. */
@@ -39,8 +38,7 @@ struct jwt_claims {
 /* What is wrong with a token. */
 enum jwt_fault { JWT_SOUND, JWT_MALFORMED, JWT_NO_KEY, JWT_EXPIRED, JWT_BAD_CLAIMS, JWT_FORGED };
 
-/* A token whose signature has not been checked yet. Until it has, its claims are only what
- * somebody says. */
+/* A token. Its claims are not to be trusted before its signature is checked. */
 struct jwt {
 	struct jwt_claims claims;
 	enum jwt_fault fault;
@@ -50,9 +48,8 @@ struct jwt {
 	struct jwt_parts *parts;
 };
 
-/* Everything that can be checked without cryptography: its form, that there is a key of its
- * id and algorithm, and that it is for us and for now. False with a reason, and `fault` says
- * of which kind it is. jwt_close is needed in any case. */
+/* Checks everything that needs no cryptography: form, key id, algorithm, audience, times. False
+ * with a reason, and its kind in `fault`. Call jwt_close() in both cases. */
 bool jwt_open(struct text token, struct jwt_key *const *keys, size_t key_count,
               const struct jwt_wanted *wanted, struct jwt *jwt, struct error *error);
 /* The signature. */

@@ -1,4 +1,4 @@
-/* origin.h - by which names the service may be called, and by whose pages */
+/* origin.h - the host names of the service, and the origins of pages that may call it */
 #ifndef API_AUTH_ORIGIN_H
 #define API_AUTH_ORIGIN_H
 

@@ -5,9 +5,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A client that asks for less than its rate always finds its bucket full, so forgetting
- * the fullest one when the table is full gives nobody more than a burst too much. Times
- * are of a clock that never goes back. */
+/* A full table drops its fullest bucket. A client below its rate has a full bucket anyway, so no
+ * client gains more than one burst by that. Times are of a clock that never goes back. */
 struct rates;
 
 /* `clients_max` is rounded up to a power of two. */

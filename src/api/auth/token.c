@@ -12,7 +12,8 @@
 
 enum { SECRET_BYTES = 32, ID_BYTES = 6 };
 
-static const char *const roles[] = { "admin", "tenant", "viewer", "agent", NULL };
+static const char *const roles[] = { "admin",   "tenant",    "viewer", "agent",
+	                             "gateway", "inference", NULL };
 
 bool gate_role_read(const char *text, enum role *role)
 {
@@ -31,8 +32,10 @@ const char *gate_role_name(enum role role)
 
 bool gate_identity_check(const struct identity *identity, struct error *error)
 {
-	if (identity->role == ROLE_TENANT && identity->tenant_id == 0)
-		return error_set(error, ERROR_INVALID, "the role 'tenant' needs a tenant");
+	if ((identity->role == ROLE_TENANT || identity->role == ROLE_INFERENCE) &&
+	    identity->tenant_id == 0)
+		return error_set(error, ERROR_INVALID, "the role '%s' needs a tenant",
+		                 gate_role_name(identity->role));
 	if (identity->role == ROLE_ADMIN && identity->tenant_id != 0)
 		return error_set(error, ERROR_INVALID,
 		                 "the role 'admin' is not bound to a tenant: use 'tenant'");
@@ -62,6 +65,20 @@ bool gate_make_token(struct gate_token *token, char text[96], struct error *erro
 	return true;
 }
 
+/* In tokens that have them; of those from before there were any, none. */
+enum { TOKEN_LIMITS = 4 };
+static const char *const limit_names[TOKEN_LIMITS] = { "requests_per_minute", "tokens_per_minute",
+	                                               "max_streams", "budget_per_month" };
+
+static int64_t *limit_of(struct gate_token *token, int i)
+{
+	int64_t *const limits[TOKEN_LIMITS] = { &token->requests_per_minute,
+		                                &token->tokens_per_minute, &token->max_streams,
+		                                &token->budget_per_month };
+
+	return limits[i];
+}
+
 void gate_token_write(const struct gate_token *token, struct buffer *json)
 {
 	struct json_writer writer = json_writer_to(json);
@@ -75,6 +92,10 @@ void gate_token_write(const struct gate_token *token, struct buffer *json)
 	json_put_integer(&writer, "created_ms", token->created_ms);
 	json_put_integer(&writer, "expires_ms", token->expires_ms);
 	json_put_string(&writer, "note", token->note);
+	for (int i = 0; i < TOKEN_LIMITS; i++)
+		if (*limit_of((struct gate_token *)token, i) > 0)
+			json_put_integer(&writer, limit_names[i],
+			                 *limit_of((struct gate_token *)token, i));
 	json_close(&writer);
 	buffer_bytes(json, "", 1);
 	json->size--;
@@ -111,6 +132,8 @@ static void read_fields(struct json_reader *reader, struct gate_token *token)
 	token->identity.tenant_id = json_get_integer(reader, "tenant_id", 0, INT64_MAX, 0);
 	token->created_ms = json_get_integer(reader, "created_ms", 0, TIME_MS_MAX, 0);
 	token->expires_ms = json_get_integer(reader, "expires_ms", 0, TIME_MS_MAX, 0);
+	for (int i = 0; i < TOKEN_LIMITS; i++)
+		*limit_of(token, i) = json_get_integer(reader, limit_names[i], 0, INT64_MAX, 0);
 	copy(token->id, sizeof(token->id), id);
 	copy(token->hash, sizeof(token->hash), hash);
 	copy(token->identity.node, sizeof(token->identity.node),
@@ -122,9 +145,11 @@ static void read_fields(struct json_reader *reader, struct gate_token *token)
 
 bool gate_token_read(const char *json, struct gate_token *token, struct error *error)
 {
-	static const char *const known[] = { "id",         "hash", "role",
-		                             "tenant_id",  "node", "created_ms",
-		                             "expires_ms", "note", NULL };
+	const char *const known[] = {
+		"id",           "hash",         "role", "tenant_id",    "node",
+		"created_ms",   "expires_ms",   "note", limit_names[0], limit_names[1],
+		limit_names[2], limit_names[3], NULL
+	};
 	json_t *document = json_read(text_of(json), NULL, error);
 
 	if (!document)

@@ -36,7 +36,7 @@ void audit_free(struct audit *audit)
 	free(audit);
 }
 
-static char **place(const struct audit *audit, int64_t number)
+static char **audit_place(const struct audit *audit, int64_t number)
 {
 	return &audit->entries[number % audit->most];
 }
@@ -45,8 +45,8 @@ static void audit_put(struct audit *audit, int64_t number, char *entry)
 {
 	if (number >= audit->first + audit->most)
 		audit->first = number - audit->most + 1;
-	free(*place(audit, number));
-	*place(audit, number) = entry;
+	free(*audit_place(audit, number));
+	*audit_place(audit, number) = entry;
 	if (number >= audit->next)
 		audit->next = number + 1;
 }
@@ -121,7 +121,7 @@ void audit_settle(struct audit *audit, const struct engine_request *engine)
 			continue;
 		int64_t number = 0;
 		number_read(text_of(engine->keeps[i].key), 1, INT64_MAX, &number);
-		char **entry = place(audit, number);
+		char **entry = audit_place(audit, number);
 		if (*entry && strcmp(*entry, engine->keeps[i].value) == 0) {
 			free(*entry);
 			*entry = NULL;
@@ -134,7 +134,7 @@ void audit_write(const struct audit *audit, struct json_writer *json, int64_t li
 	int64_t number = before > audit->next ? audit->next : before;
 
 	while (--number >= audit->first && limit > 0) {
-		const char *entry = *place(audit, number);
+		const char *entry = *audit_place(audit, number);
 		if (!entry)
 			continue;
 		json_put_raw(json, NULL, text_of(entry));

@@ -14,7 +14,7 @@ struct audit;
 /* `most`: entries that are kept; the oldest go when there are more. 0: 100,000. */
 struct audit *audit_new(int64_t most);
 void audit_free(struct audit *audit);
-/* An entry that was kept, at the start. */
+/* At the start: restores a stored entry. */
 void audit_load(struct audit *audit, const char *key, const char *value);
 
 /* Has the engine request keep an entry, beside what it keeps already, if what it asks for happens:
@@ -29,7 +29,7 @@ struct audit_entry {
 };
 void audit_note(struct audit *audit, struct engine_request *engine,
                 const struct audit_entry *entry);
-/* To be called when the engine request is done: what was refused did not happen. */
+/* Call it when the engine request is done: a refused change leaves no entry. */
 void audit_settle(struct audit *audit, const struct engine_request *engine);
 
 /* Writes up to `limit` entries with numbers below `before`, the newest first, into an array

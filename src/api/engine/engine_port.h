@@ -1,4 +1,4 @@
-/* engine_port.h - where the api hands in what it wants: the engine behind the service */
+/* engine_port.h - the engine, as the service sees it */
 #ifndef API_ENGINE_ENGINE_PORT_H
 #define API_ENGINE_ENGINE_PORT_H
 
@@ -14,18 +14,17 @@ struct engine_health {
 	bool has_redis;
 	bool leading; /* false: another scheduler is active, and this one waits */
 	int64_t term;
-	size_t waiting; /* asks that the core has not seen yet */
-	/* Of passes: how many, and how long they took; for the histogram of
-	 * scheduling latency see desk_latency. */
+	size_t waiting; /* requests that the core has not seen yet */
+	/* Passes, and the time that they took. */
 	int64_t passes, pass_us_total;
 	/* How far the system clock is from the core's time, where it jumped and the core has not
 	 * followed (yet): negative if it is behind. And how often it jumped. */
 	int64_t clock_off_ms, clock_steps;
 };
 
-/* What becomes durable is told in the loop's thread, in the order of commits; and of one
- * commit: orders and routes, then events, then the answers to asks. So whoever was
- * answered finds its effects done. Texts live during the call. Any may be NULL. */
+/* Called in the loop's thread for what became durable, in the order of commits. Of one commit:
+ * orders and routes, then events, then the answers to requests. So a client that got its answer
+ * finds the effects done. Texts live during the call. Any function may be NULL. */
 struct engine_listener {
 	void (*order)(void *context, const struct effect *effect); /* START, STOP, LOAD */
 	void (*route)(void *context, const struct route_effect *route);
@@ -49,8 +48,8 @@ struct engine_port {
 	struct loop *loop;
 };
 
-/* Hands it in, in the loop's thread. Never refuses here: too many, or a store that cannot
- * commit, is an error in the answer (ERROR_FULL, ERROR_UNAVAILABLE). */
+/* Hands in a request, in the loop's thread. It never fails here: too many requests, or a store that
+ * cannot commit, are errors in the answer (ERROR_FULL, ERROR_UNAVAILABLE). */
 static inline void engine_port_send(struct engine_port *port, struct engine_request *request)
 {
 	port->send(port, request);

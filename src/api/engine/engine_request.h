@@ -1,4 +1,4 @@
-/* engine_request.h - something wanted of the core or of the store, and what came of it */
+/* engine_request.h - a request to the core or to the store, and its outcome */
 #ifndef API_ENGINE_ENGINE_REQUEST_H
 #define API_ENGINE_ENGINE_REQUEST_H
 
@@ -34,8 +34,7 @@ struct engine_request {
 	bool (*look)(struct engine_request *engine, struct sched *sched, struct error *error);
 	bool (*read)(struct engine_request *engine, struct store *store, struct error *error);
 
-	/* Called once, in the loop's thread; from then on the engine request is the caller's again.
-	 */
+	/* Called once, in the loop's thread. The request is the caller's again. */
 	void (*done)(struct engine_request *engine);
 	void *context;
 
@@ -48,6 +47,8 @@ struct engine_request {
 
 	/* The engine's. */
 	struct engine_request *next;
+	/* The pool's that it is from. */
+	struct engine_request *next_spare, *next_of_all;
 };
 
 /* Empties it for the next use; keeps the memory. */

@@ -12,7 +12,7 @@
 struct census {
 	int64_t gpus, free_gpus, nodes, online_nodes;
 	int64_t measured, busy; /* GPUs with a sample, and thousandths in use of them */
-	int64_t jobs[JOB_CANCELLED + 1];
+	int64_t jobs[JOB_STATES];
 };
 
 static bool is_in_use(const struct gpu_record *gpu,
@@ -104,7 +104,7 @@ static void take_census(struct request *request, struct census *census,
 		}
 		count_node(request, node, census, status);
 	}
-	for (int state = 0; state <= JOB_CANCELLED; state++) {
+	for (int state = 0; state < JOB_STATES; state++) {
 		int64_t archived = 0;
 		struct catalogue_filter filter = { .tenant_id = request->identity.tenant_id,
 			                           .state = state };
@@ -127,7 +127,7 @@ static int64_t all_jobs(const struct census *census)
 {
 	int64_t sum = 0;
 
-	for (int state = 0; state <= JOB_CANCELLED; state++)
+	for (int state = 0; state < JOB_STATES; state++)
 		sum += census->jobs[state];
 	return sum;
 }

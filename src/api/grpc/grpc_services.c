@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "agent.pb-c.h"
+#include "api/gateway/gateways.h"
 #include "api/grpc/grpc_local.h"
 #include "health.pb-c.h"
 #include "scheduler.pb-c.h"
@@ -15,6 +16,7 @@ const char *const grpc_service_names[] = {
 	"grpc.reflection.v1alpha.ServerReflection",
 	"scheduler.SchedulerService",
 	"agent.AgentService",
+	"gateway.GatewayService",
 	NULL,
 };
 
@@ -43,6 +45,11 @@ static void agent_assignments(struct request *request)
 	agents_assignments(request->service->agents, request);
 }
 
+static void gateway_connect(struct request *request)
+{
+	gateways_connect(request);
+}
+
 /* Path, who may call it, what handles it, and the one message that it takes; NULL: messages come
  * one by one. The first is the one that is called most. */
 /* clang-format off */
@@ -68,6 +75,7 @@ static void agent_assignments(struct request *request)
 	M("/agent.AgentService/Connect", ACCESS_AGENT, agent_connect, NULL)                        \
 	M("/agent.AgentService/Heartbeat", ACCESS_AGENT, agent_heartbeat, NULL)                    \
 	M("/agent.AgentService/ReceiveJobAssignment", ACCESS_AGENT, agent_assignments, NULL)       \
+	M("/gateway.GatewayService/Connect", ACCESS_GATEWAY, gateway_connect, NULL)                \
 	M("/grpc.health.v1.Health/Check", ACCESS_ANYONE, grpc_health_check,                        \
 	  &grpc__health__v1__health_check_request__descriptor)                                     \
 	M("/grpc.health.v1.Health/Watch", ACCESS_ANYONE, grpc_health_watch,                        \
@@ -91,6 +99,11 @@ struct grpc_services *grpc_services_new(struct service *service)
 
 	services->service = service;
 	return services;
+}
+
+void grpc_services_stop(struct grpc_services *services)
+{
+	grpc_health_free(services);
 }
 
 void grpc_services_free(struct grpc_services *services)

@@ -10,6 +10,8 @@
 struct grpc_services;
 struct grpc_services *grpc_services_new(struct service *service);
 /* Before the pool of calls is freed. */
+/* Ends health watches. */
+void grpc_services_stop(struct grpc_services *services);
 void grpc_services_free(struct grpc_services *services);
 
 /* All methods; ends with a path that is NULL. */

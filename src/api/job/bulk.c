@@ -7,8 +7,8 @@
 #include "api/text/ids.h"
 #include "base/hash.h"
 
-/* WINDOW: asks that are under way at once: enough for large transactions, and few enough that
- * a request with a million jobs takes little memory. TOGETHER_MAX: jobs, elements of arrays
+/* WINDOW: parts under way at once: enough for large transactions, and few enough that a request
+ * with a million jobs takes little memory. TOGETHER_MAX: jobs, elements of arrays
  * included, that are one transaction, during which nobody else is served. REFUSED_MAX: jobs
  * that may be refused; a request of nothing else would make an answer many times its size. */
 enum { WINDOW = 4096, JOBS_MAX = 1000000, TOGETHER_MAX = 100000, REFUSED_MAX = 10000 };
@@ -22,15 +22,16 @@ struct outcome {
 };
 
 struct bulk;
+/* A job on its way to the core. It has no client, identity or answer of its own. */
 struct bulk_part {
 	struct engine_request engine; /* first: one pointer is the other */
 	struct bulk *bulk;
 	size_t place;
-	struct bulk_part *next;
+	struct bulk_part *next; /* that is submitted together with it */
 };
 
-/* Jobs are read as asks become free, in their order. With `all` everything is read before
- * anything is handed in, and then all of it together. */
+/* Jobs are read in order, as parts become free. With `all`, every job is read before the first is
+ * handed in, and all are handed in together. */
 struct bulk {
 	struct request *request;
 	bool is_lines, is_all;
@@ -42,8 +43,8 @@ struct bulk {
 	struct arena arena; /* of texts while a job is read */
 	struct outcome *outcomes;
 	size_t count, capacity, refused;
-	struct bulk_part *free;
-	size_t made, in_flight;
+	struct engine_pool parts; /* of struct bulk_part: freed with the bulk */
+	size_t in_flight;
 	struct arena together; /* with `all`: of what the commands point to */
 };
 
@@ -100,8 +101,8 @@ static bool next_line(struct bulk *bulk, struct text *line)
 	return false;
 }
 
-static bool read_line(struct bulk *bulk, const struct job_reading *reading, struct text line,
-                      struct submit_command *submit, struct error *error)
+static bool bulk_read_line(struct bulk *bulk, const struct job_reading *reading, struct text line,
+                           struct submit_command *submit, struct error *error)
 {
 	struct json_scan scan = json_scan_of(line, &bulk->arena, error);
 	return job_json_read(&scan, reading, submit, error) && json_scan_end(&scan);
@@ -150,7 +151,7 @@ static bool read_job(struct bulk *bulk, struct arena *arena, struct text line,
 		reading.key = (struct text){ key, (size_t)size };
 		reading.key_hash = bulk->key_hash;
 	}
-	return bulk->is_lines ? read_line(bulk, &reading, line, submit, error)
+	return bulk->is_lines ? bulk_read_line(bulk, &reading, line, submit, error)
 	                      : read_element(bulk, &reading, submit, error);
 }
 
@@ -196,13 +197,7 @@ static void put_outcome(struct json_writer *json, const struct outcome *outcome)
 
 static void bulk_free(struct bulk *bulk)
 {
-	while (bulk->free) {
-		struct bulk_part *part = bulk->free;
-		memory_unpoison(part, sizeof(*part));
-		bulk->free = part->next;
-		engine_request_free(&part->engine);
-		free(part);
-	}
+	engine_pool_free(&bulk->parts, NULL);
 	arena_free(&bulk->arena);
 	arena_free(&bulk->together);
 	free(bulk->outcomes);
@@ -254,32 +249,22 @@ static void bulk_answer(struct bulk *bulk)
 
 static void bulk_fill(struct bulk *bulk);
 
-static struct bulk_part *take_part(struct bulk *bulk)
+/* NULL: enough are under way. */
+static struct bulk_part *bulk_take_part(struct bulk *bulk)
 {
-	struct bulk_part *part = bulk->free;
-	if (part) {
-		memory_unpoison(part, sizeof(*part));
-		bulk->free = part->next;
-		return part;
-	}
-	if (bulk->made == WINDOW && !bulk->is_all)
+	if (!bulk->parts.spare && bulk->parts.made == WINDOW && !bulk->is_all)
 		return NULL;
-	bulk->made++;
-	part = NEW(struct bulk_part);
+	struct bulk_part *part = engine_pool_take(&bulk->parts);
 	part->bulk = bulk;
 	return part;
 }
 
 static void bulk_give_back(struct bulk_part *part)
 {
-	struct bulk *bulk = part->bulk;
-	engine_request_reset(&part->engine);
-	part->next = bulk->free;
-	bulk->free = part;
-	memory_poison(part, sizeof(*part));
+	engine_pool_give_back(&part->bulk->parts, part);
 }
 
-/* Continues when half of the window is free, so that asks are handed in many at a time. */
+/* Continues when half of the window is free, so that many parts are handed in at a time. */
 static void bulk_go_on(struct bulk *bulk)
 {
 	if (!bulk->at_end) {
@@ -343,7 +328,7 @@ static void bulk_fill(struct bulk *bulk)
 	struct text line = { NULL, 0 };
 	/* An answer may come before fill returns, but never within it. */
 	for (;;) {
-		struct bulk_part *part = take_part(bulk);
+		struct bulk_part *part = bulk_take_part(bulk);
 		if (!part)
 			return;
 		if (!next_job(bulk, &line)) {
@@ -360,12 +345,6 @@ static void bulk_fill(struct bulk *bulk)
 }
 
 /* With `all`. */
-
-/* Jobs that it makes, as far as that is known before it is judged. */
-static int64_t jobs_of(const struct submit_command *submit)
-{
-	return submit->array_to > 0 ? max64(submit->array_to - submit->array_from + 1, 1) : 1;
-}
 
 /* Hands in all of them, the first for the others. */
 static void hand_in(struct bulk *bulk, struct bulk_part *first)
@@ -393,12 +372,12 @@ static void submit_all(struct bulk *bulk)
 	struct bulk_part *first = NULL, **end = &first;
 	int64_t jobs = 0;
 	while (jobs <= TOGETHER_MAX && next_job(bulk, &line)) {
-		struct bulk_part *part = take_part(bulk);
+		struct bulk_part *part = bulk_take_part(bulk);
 		if (!prepare(bulk, part, &bulk->together, line)) {
 			jobs++;
 			continue;
 		}
-		jobs += jobs_of(&part->engine.command.submit);
+		jobs += submit_count(&part->engine.command.submit);
 		part->next = NULL;
 		*end = part;
 		end = &part->next;
@@ -442,6 +421,7 @@ void jobs_submit_bulk(struct request *request)
 	}
 	struct bulk *bulk = NEW(struct bulk);
 	bulk->request = request;
+	bulk->parts.size = sizeof(struct bulk_part);
 	bulk->is_all = is_all;
 	bulk->is_lines = type.data && is_ndjson(type) && !is_array(request->exchange->body);
 	if (key.size > 0) {

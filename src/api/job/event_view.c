@@ -45,6 +45,10 @@ static const char *state_after(const struct event *event)
 		return word_of(&job_state_words, JOB_RUNNING);
 	case EVENT_JOB_PREEMPTED:
 		return word_of(&job_state_words, JOB_PREEMPTED);
+	case EVENT_JOB_SUSPENDED:
+		return word_of(&job_state_words, JOB_SUSPENDED);
+	case EVENT_JOB_RESUMED:
+		return word_of(&job_state_words, JOB_RUNNING);
 	case EVENT_JOB_ENDED:
 		return word_of(&job_state_words, event->value);
 	default:

@@ -6,6 +6,7 @@
 
 #include "api/text/array_range.h"
 #include "api/text/ids.h"
+#include "api/text/labels.h"
 
 enum { AMOUNT_LEAST_MIB = 1 };
 
@@ -126,22 +127,29 @@ static bool dependency_id(struct resource_reader *fields, int64_t *id)
 	       resource_fail(fields, "must name jobs, such as \"job-12\"");
 }
 
-static bool dependency(struct resource_reader *fields, int64_t row[2])
+/* `row`: job, condition, and 1 if the whole array of the job is meant. */
+static bool dependency(struct resource_reader *fields, int64_t row[3])
 {
 	struct text key = { NULL, 0 }, condition;
 
-	row[0] = 0;
+	row[0] = row[2] = 0;
 	row[1] = AFTER_SUCCESS;
 	if (json_scan_kind(fields->scan) != JSON_KIND_OBJECT)
 		return dependency_id(fields, &row[0]);
 	json_scan_open(fields->scan, JSON_KIND_OBJECT);
 	while (json_scan_member(fields->scan, &key)) {
-		if (text_is(key, "job") || text_is(key, "job_id")) {
+		bool array = text_is(key, "array");
+		if (array || text_is(key, "job") || text_is(key, "job_id")) {
+			if (row[0] > 0)
+				return resource_fail(fields,
+				                     "names more than one job in an element");
+			row[2] = array;
 			if (!dependency_id(fields, &row[0]))
 				return false;
 		} else if (!text_is(key, "condition")) {
-			return resource_fail(fields,
-			                     "may have \"job\" and \"condition\", nothing else");
+			return resource_fail(
+			    fields,
+			    "may have \"job\" or \"array\", and \"condition\", nothing else");
 		} else if (!resource_get_text(fields, &condition)) {
 			return false;
 		} else if (text_is(condition, "any")) {
@@ -159,19 +167,26 @@ static bool dependency(struct resource_reader *fields, int64_t row[2])
 
 static bool read_depends(struct resource_reader *fields)
 {
-	int64_t most = fields->field->items, count = 0;
-	int64_t *rows = arena_alloc(fields->arena, 2 * (size_t)most * sizeof(*rows));
+	int64_t most = fields->field->items, row[3];
+	struct rows *jobs = &job_fields_job_of(fields)->job->depends,
+		    *arrays = &job_fields_job_of(fields)->job->depends_arrays;
+	int64_t *to = arena_alloc(fields->arena, 5 * (size_t)most * sizeof(*to));
 
 	if (json_scan_kind(fields->scan) != JSON_KIND_ARRAY)
 		return resource_fail(fields, "must be an array of jobs, such as [\"job-12\"]");
+	*jobs = (struct rows){ to, 0 };
+	*arrays = (struct rows){ to + 2 * most, 0 };
 	json_scan_open(fields->scan, JSON_KIND_ARRAY);
 	while (json_scan_element(fields->scan)) {
-		if (count == most)
+		if (jobs->count + arrays->count == most)
 			return resource_fail(fields, "names more than %lld jobs", (long long)most);
-		if (!dependency(fields, rows + 2 * count++))
+		if (!dependency(fields, row))
 			return false;
+		if (row[2])
+			memcpy(to + 2 * most + 3 * arrays->count++, row, 3 * sizeof(*row));
+		else
+			memcpy(to + 2 * jobs->count++, row, 2 * sizeof(*row));
 	}
-	job_fields_job_of(fields)->job->depends = (struct rows){ rows, count };
 	return !fields->scan->failed;
 }
 
@@ -183,15 +198,17 @@ static bool read_array(struct resource_reader *fields)
 
 	if (json_scan_kind(fields->scan) != JSON_KIND_TEXT)
 		return resource_fail(
-		    fields, "must be a range such as \"1-100\", or \"1-100%%8\" for 8 at a time");
+		    fields, "must be a text such as \"1-100\", or \"1-100%%8\" for 8 at a time");
 	if (!resource_get_text(fields, &value))
 		return false;
-	if (!array_range_read(value, &range, fields->error)) {
+	if (!array_range_read(value, fields->arena, &range, fields->error)) {
 		fields->scan->failed = true;
 		return false;
 	}
 	reader->submit->array_from = range.from;
 	reader->submit->array_to = range.to;
+	if (range.indices)
+		reader->submit->array_indices = (struct rows){ range.indices, range.count };
 	reader->job->array_limit = range.limit;
 	return true;
 }
@@ -225,16 +242,59 @@ static bool read_path(struct resource_reader *fields)
 	return job_fields_read_payload(fields);
 }
 
+/* A map that goes into the payload as it is, and is needed as lines too. */
+static bool read_domains(struct resource_reader *fields, const char **lines)
+{
+	struct json_scan ahead = *fields->scan;
+
+	if (!labels_read(&ahead, fields->field, fields->arena, lines, fields->error)) {
+		fields->scan->failed = true;
+		return false;
+	}
+	return job_fields_read_payload(fields);
+}
+
+static bool read_spread(struct resource_reader *fields)
+{
+	return read_domains(fields, &job_fields_job_of(fields)->spread);
+}
+
+static bool read_apart(struct resource_reader *fields)
+{
+	return read_domains(fields, &job_fields_job_of(fields)->apart);
+}
+
+static bool read_together(struct resource_reader *fields)
+{
+	return read_domains(fields, &job_fields_job_of(fields)->together);
+}
+
+static bool read_group(struct resource_reader *fields)
+{
+	struct json_scan ahead = *fields->scan;
+	struct text value = { NULL, 0 };
+
+	if (json_scan_kind(&ahead) == JSON_KIND_TEXT && json_scan_text(&ahead, &value) &&
+	    value.size > 0)
+		job_fields_job_of(fields)->group = resource_own(fields, value);
+	return job_fields_read_payload(fields);
+}
+
 static bool (*const readers[JOB_FIELDS_COUNT])(struct resource_reader *) = {
 	[JOB_FIELD_tenant_id] = job_fields_read_tenant,
 	[JOB_FIELD_gpu_count] = read_gpu_count,
 	[JOB_FIELD_gpu_memory_mb] = read_gpu_memory,
 	[JOB_FIELD_gpu_fraction] = read_fraction,
 	[JOB_FIELD_working_directory] = read_path,
+	[JOB_FIELD_submit_directory] = read_path,
 	[JOB_FIELD_checkpoint_path] = read_path,
 	[JOB_FIELD_gang_scheduling] = read_gang,
 	[JOB_FIELD_depends_on] = read_depends,
 	[JOB_FIELD_array] = read_array,
+	[JOB_FIELD_group] = read_group,
+	[JOB_FIELD_spread] = read_spread,
+	[JOB_FIELD_apart] = read_apart,
+	[JOB_FIELD_together] = read_together,
 	[JOB_FIELD_hold] = read_hold,
 	[JOB_FIELD_check] = read_check,
 };

@@ -16,6 +16,7 @@ struct job_reader {
 	int64_t gpu_count, gpu_memory_mib, fraction;
 	struct rows uneven;
 	bool gang;
+	const char *group, *spread, *apart, *together; /* maps as lines; NULL: not given */
 };
 
 /* Reads all members of the object at the scan's place. What depends on several of them is

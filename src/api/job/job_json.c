@@ -1,6 +1,9 @@
 /* job_json.c - a job as people send it, made into a command */
 #include "api/job/job_json.h"
 
+#include <stdio.h>
+#include <string.h>
+
 #include "api/job/job_fields.h"
 
 /* True if the request says that the tasks need not start together. */
@@ -125,12 +128,73 @@ static bool conclude_work(const struct job_reader *reader)
 	                                             "a job needs a command, a script or an image");
 }
 
+/* What a group is called in the core's rules, which have separators of their own. */
+static bool is_group(const char *name)
+{
+	return *name && strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+	                             "0123456789._-") == strlen(name);
+}
+
+/* The lines DOMAIN=VALUE of a field as rules of the core (core/queue/demand.h). */
+static bool print_rules(struct job_reader *reader, enum job_field field, const char *lines,
+                        struct buffer *rules)
+{
+	const char *verb = job_resource.fields[field].name;
+	struct text rest = text_of(lines ? lines : ""), line;
+
+	while (text_next(&rest, '\n', &line)) {
+		const char *equals = memchr(line.data, '=', line.size);
+		size_t domain = (size_t)(equals - line.data);
+		char value[JOB_GROUP_BYTES_MAX + 1];
+		snprintf(value, sizeof(value), "%.*s", (int)(line.size - domain - 1), equals + 1);
+		if (memchr(line.data, ' ', domain) || !is_group(value) ||
+		    line.size - domain - 1 >= sizeof(value))
+			return job_field_fail(
+			    reader, field,
+			    "must have names without blanks, and values of at most "
+			    "%d letters, digits, '.', '_' and '-'",
+			    JOB_GROUP_BYTES_MAX);
+		bool spread = field == JOB_FIELD_spread;
+		buffer_print(rules, "%s%s %.*s %s%s@group=%s&@tenant=%lld",
+		             rules->size > 0 ? "\n" : "", verb, (int)domain, line.data,
+		             spread ? value : "", spread ? " 0 - " : "",
+		             spread ? reader->group : value, (long long)reader->job->tenant_id);
+	}
+	return true;
+}
+
+/* Rules select by group, and within the tenant alone. */
+static bool conclude_rules(struct job_reader *reader)
+{
+	struct buffer rules = { 0 }, marks = { 0 };
+
+	if (!reader->group && !reader->spread && !reader->apart && !reader->together)
+		return true;
+	if (reader->group && !is_group(reader->group))
+		return job_field_fail(reader, JOB_FIELD_group,
+		                      "must be of letters, digits, '.', '_' and '-'");
+	if (reader->spread && !reader->group)
+		return job_field_fail(reader, JOB_FIELD_spread,
+		                      "needs group: the tasks of one group are spread");
+	bool right = print_rules(reader, JOB_FIELD_spread, reader->spread, &rules) &&
+	             print_rules(reader, JOB_FIELD_apart, reader->apart, &rules) &&
+	             print_rules(reader, JOB_FIELD_together, reader->together, &rules);
+	buffer_print(&marks, "@tenant=%lld", (long long)reader->job->tenant_id);
+	if (reader->group)
+		buffer_print(&marks, "\n@group=%s", reader->group);
+	reader->job->marks = arena_string(reader->with->arena, marks.data);
+	reader->job->rules = arena_string(reader->with->arena, rules.data ? rules.data : "");
+	buffer_free(&rules);
+	buffer_free(&marks);
+	return right;
+}
+
 static bool conclude(struct job_reader *reader)
 {
 	struct job_record *job = reader->job;
 
-	if (!conclude_tenant(reader) || !conclude_gpus(reader) || !conclude_tasks(reader) ||
-	    !conclude_work(reader))
+	if (!conclude_tenant(reader) || !conclude_rules(reader) || !conclude_gpus(reader) ||
+	    !conclude_tasks(reader) || !conclude_work(reader))
 		return false;
 	if (reader->with->key.data && !*job->idempotency_key) {
 		job->idempotency_key = resource_own(&reader->fields, reader->with->key);
@@ -141,6 +205,7 @@ static bool conclude(struct job_reader *reader)
 		job->user = resource_own(&reader->fields, text_of(user));
 	if (!*job->name)
 		job->name = "job";
+	job->program = (int64_t)(reader->payload.program & INT64_MAX);
 	return job_payload_finish(&reader->payload, reader->with->secret_keys, job->tenant_id,
 	                          reader->with->arena, &job->payload, reader->fields.error);
 }
@@ -151,7 +216,7 @@ bool job_json_read(struct json_scan *scan, const struct job_reading *reading,
 	memset(submit, 0, sizeof(*submit));
 	struct job_record *job = &submit->job;
 	job->name = job->payload = job->gpu_models = job->node_labels = job->idempotency_key =
-	    job->user = "";
+	    job->user = job->resources = job->rules = job->marks = job->node_class = "";
 	submit->check_possible = reading->check_possible;
 	struct job_reader reader = {
 		.fields = { .scan = scan, .arena = reading->arena, .error = error },

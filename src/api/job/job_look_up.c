@@ -239,7 +239,7 @@ void job_look_up_archived(struct request *request, const struct job_look_up *loo
 	request_read(request, read_archived, found_archived);
 }
 
-static int state_of(struct request *request, int64_t id)
+static int look_up_state(struct request *request, int64_t id)
 {
 	struct catalogue *catalogue = service_catalogue(request->service);
 	struct catalogue_job job;
@@ -252,7 +252,7 @@ static int state_of(struct request *request, int64_t id)
 
 void job_look_up(struct request *request, const struct job_look_up *look_up)
 {
-	int state = state_of(request, look_up->id);
+	int state = look_up_state(request, look_up->id);
 	int64_t tenant_id;
 
 	look_up_begin(request, look_up);

@@ -1,5 +1,6 @@
 /* job_payload.c - what the core does not read of a job: what to run, and with what */
 #include "api/job/job_payload.h"
+#include "base/hash.h"
 
 #include <stdio.h>
 
@@ -142,16 +143,31 @@ static bool payload_map(const struct resource_field *field, struct json_scan *sc
 	return !scan->failed;
 }
 
+/* What it runs: two jobs with the same command, script and image run the same program. */
+static void note_program(struct job_payload *payload, const struct resource_field *field,
+                         const struct json_scan *scan, const char *start)
+{
+	if (strcmp(field->name, "command") != 0 && strcmp(field->name, "script") != 0 &&
+	    strcmp(field->name, "image") != 0)
+		return;
+	uint64_t name = hash_text(field->name);
+	payload->program ^= hash_combine(name, hash_bytes(start, (size_t)(scan->at - start)));
+}
+
 bool job_payload_member(struct job_payload *payload, const struct resource_field *field,
                         struct json_scan *scan, struct error *error)
 {
 	struct text raw = { NULL, 0 };
 
 	INVARIANT(field->in_payload);
-	if (field->kind == VALUE_TEXTS)
-		return payload_words(payload, field, scan, error);
-	if (field->kind == VALUE_TEXT)
-		return payload_text(payload, field, scan, error);
+	const char *start = scan->at;
+	if (field->kind == VALUE_TEXTS || field->kind == VALUE_TEXT) {
+		bool read = (field->kind == VALUE_TEXTS ? payload_words : payload_text)(
+		    payload, field, scan, error);
+		if (read)
+			note_program(payload, field, scan, start);
+		return read;
+	}
 	INVARIANT(field->kind == VALUE_MAP);
 	if (field->shown_as)
 		return payload_map(field, scan, &payload->secrets, error);

@@ -13,6 +13,7 @@ struct job_payload {
 	struct buffer *buffer;
 	bool has_items;
 	bool has_work;       /* a command, a script or an image */
+	uint64_t program;    /* hash of these; 0: none */
 	struct text secrets; /* data NULL: none */
 };
 

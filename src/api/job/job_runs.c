@@ -4,7 +4,7 @@
 #include "api/job/jobs.h"
 #include "api/service/service_state.h"
 #include "api/text/ids.h"
-#include "api/text/times.h"
+#include "api/text/resource_json.h"
 #include "store/archive.h"
 
 struct history {
@@ -43,24 +43,18 @@ static void put_run(struct json_writer *json, const struct catalogue *catalogue,
 {
 	const struct run_record *run = &history->runs[place];
 	const struct node_record *node = catalogue_get(catalogue, RECORD_NODE, run->node_id, 0);
+	const void *const records[RECORD_KINDS] = { [RECORD_RUN] = run };
+	bool has_exit = run->ending == RUN_COMPLETED || run->ending == RUN_FAILED;
+	const struct field_value values[RUN_FIELDS_COUNT] = {
+		[RUN_FIELD_attempt] =
+		    FIELD_NUMBER_IF(run->started_ms > 0, attempt_of(history, place)),
+		[RUN_FIELD_node] = FIELD_STRING(node ? node->name : NULL),
+		[RUN_FIELD_exit_code] = FIELD_NUMBER_IF(has_exit, run->exit_code),
+	};
+
 	json_open_object(json, NULL);
-	json_put_integer(json, "task", run->task);
-	if (run->started_ms > 0)
-		json_put_integer(json, "attempt", attempt_of(history, place));
-	else
-		json_put_null(json, "attempt");
-	json_put_string(json, "node", node ? node->name : NULL);
-	json_put_decimal(json, "gpus", run->share, 3);
-	json_put_moment(json, "began_at", run->began_ms);
-	json_put_moment(json, "started_at", run->started_ms);
-	json_put_moment(json, "ended_at", run->ended_ms);
-	json_put_string(json, "ending", word_of(&run_ending_words, run->ending));
-	if (run->ending == RUN_COMPLETED || run->ending == RUN_FAILED)
-		json_put_integer(json, "exit_code", run->exit_code);
-	else
-		json_put_null(json, "exit_code");
-	json_put_integer(json, "peak_gpu_memory_mb", run->peak_mib);
-	json_put_decimal(json, "energy_joules", run->energy_mj, 3);
+	resource_write(&(struct resource_writer){
+	    .resource = &run_resource, .json = json, .records = records, .values = values });
 	json_close(json);
 }
 

@@ -7,6 +7,8 @@
 #include "api/text/resource_json.h"
 #include "api/text/times.h"
 
+#define MIB_BYTES INT64_C(1048576)
+
 /* Whole GPUs of at least so much memory and a part of so much are written with the same
  * numbers: this tells them apart. */
 static const char *sharing_of(const struct job_record *job)
@@ -77,17 +79,24 @@ static void write_unless_split(struct resource_writer *writer)
 static void write_depends(struct resource_writer *writer)
 {
 	const struct job_record *job = view_of(writer)->job;
-	struct json_writer *json = writer->json;
 
-	json_open_array(json, writer->field->name);
+	json_open_array(writer->json, writer->field->name);
 	for (int64_t i = 0; i < job->depends.count; i++) {
-		json_open_object(json, NULL);
-		json_put_id(json, "job", ID_JOB, job->depends.at[2 * i]);
-		json_put_string(json, "condition",
-		                word_of(&dependency_words, job->depends.at[2 * i + 1]));
-		json_close(json);
+		const struct field_value values[DEPENDENCY_FIELDS_COUNT] = {
+			[DEPENDENCY_FIELD_job] = FIELD_ID(job->depends.at[2 * i]),
+			[DEPENDENCY_FIELD_condition] = FIELD_NUMBER(job->depends.at[2 * i + 1]),
+		};
+		resource_write_element(writer, (struct resource_writer){ .values = values });
 	}
-	json_close(json);
+	for (int64_t i = 0; i < job->depends_arrays.count; i++) {
+		const struct field_value values[DEPENDENCY_FIELDS_COUNT] = {
+			[DEPENDENCY_FIELD_array] = FIELD_ID(job->depends_arrays.at[3 * i]),
+			[DEPENDENCY_FIELD_condition] =
+			    FIELD_NUMBER(job->depends_arrays.at[3 * i + 1]),
+		};
+		resource_write_element(writer, (struct resource_writer){ .values = values });
+	}
+	json_close(writer->json);
 }
 
 /* An array may begin at 0. */
@@ -150,9 +159,10 @@ static void write_gpu_names(struct resource_writer *writer)
 	struct json_writer *json = writer->json;
 
 	json_open_array(json, writer->field->name);
+	/* What is past has all of them, also those whose memory is not back yet. */
 	if (view->past)
 		write_past_gpus(json, view);
-	for (size_t i = 0; i < view->task_count; i++) {
+	for (size_t i = 0; !view->past && i < view->task_count; i++) {
 		const struct reservation_record *reservation = reservation_of(view, view->tasks[i]);
 		if (!reservation || reservation->phase == PHASE_CLAIM)
 			continue;
@@ -166,30 +176,61 @@ static void write_gpu_names(struct resource_writer *writer)
 	json_close(json);
 }
 
-static void write_part(struct json_writer *json, const struct job_view *view, const int64_t *part)
+/* What a task is written from. */
+struct task_view {
+	const struct job_view *job;
+	const struct reservation_record *reservation; /* NULL: it has none */
+	struct task_use use;
+};
+
+/* What it uses of the GPU: as measured last, or, where nobody tells, as the ledger has it. */
+static int64_t part_measured(const struct task_view *view, const struct gpu_record *gpu,
+                             const int64_t *part)
 {
-	const struct gpu_record *gpu = job_view_gpu_of(view, part[PART_GPU]);
-	json_open_object(json, NULL);
-	json_put_string(json, "uuid", gpu ? gpu->uuid : NULL);
-	if (gpu)
-		json_put_integer(json, "index", gpu->place);
-	json_put_integer(json, "memory_mb", part[PART_MIB]);
-	json_put_decimal(json, "share", part[PART_SHARE], 3);
-	json_put_integer(json, "measured_memory_mb", part[PART_MEASURED]);
-	json_put_flag(json, "whole", part[PART_WHOLE] != 0);
-	json_close(json);
+	const struct job_view *job = view->job;
+	int64_t use = job->agents && gpu
+	                  ? agents_part_use(job->agents, node_name(job, view->reservation->node_id),
+	                                    view->reservation->id, gpu->uuid)
+	                  : -1;
+	return use >= 0 ? use : part[PART_MEASURED];
 }
 
-static void write_reservation(struct json_writer *json, const struct job_view *view,
-                              const struct reservation_record *reservation)
+static void write_parts(struct resource_writer *writer)
 {
-	json_put_string(json, "node", node_name(view, reservation->node_id));
-	json_put_string(json, "phase", word_of(&phase_words, reservation->phase));
-	json_open_array(json, "gpus");
-	for (int64_t i = 0; i < reservation->parts.count; i++)
-		write_part(json, view, reservation->parts.at + i * PART_WIDTH);
-	json_close(json);
+	const struct task_view *view = writer->context;
+	const struct reservation_record *reservation = view->reservation;
+
+	if (!reservation)
+		return;
+	json_open_array(writer->json, writer->field->name);
+	for (int64_t i = 0; i < reservation->parts.count; i++) {
+		const int64_t *part = reservation->parts.at + i * PART_WIDTH;
+		const struct gpu_record *gpu = job_view_gpu_of(view->job, part[PART_GPU]);
+		const struct field_value values[ALLOCATED_GPU_FIELDS_COUNT] = {
+			[ALLOCATED_GPU_FIELD_uuid] = FIELD_STRING(gpu ? gpu->uuid : NULL),
+			[ALLOCATED_GPU_FIELD_index] =
+			    FIELD_NUMBER_IF(gpu != NULL, gpu ? gpu->place : 0),
+			[ALLOCATED_GPU_FIELD_memory_mb] = FIELD_NUMBER(part[PART_MIB]),
+			[ALLOCATED_GPU_FIELD_share] = FIELD_NUMBER(part[PART_SHARE]),
+			[ALLOCATED_GPU_FIELD_measured_memory_mb] =
+			    FIELD_NUMBER(part_measured(view, gpu, part)),
+			[ALLOCATED_GPU_FIELD_whole] = FIELD_NUMBER(part[PART_WHOLE] != 0),
+		};
+		resource_write_element(writer, (struct resource_writer){ .values = values });
+	}
+	json_close(writer->json);
 }
+
+static void write_task_guard(struct resource_writer *writer)
+{
+	const struct task_view *view = writer->context;
+	use_view_write_guard(writer->json, &view->use);
+}
+
+static void (*const task_writers[ALLOCATION_FIELDS_COUNT])(struct resource_writer *) = {
+	[ALLOCATION_FIELD_guard] = write_task_guard,
+	[ALLOCATION_FIELD_gpus] = write_parts,
+};
 
 /* Sums over all its runs, the current one as last measured. */
 static struct task_use use_of(const struct job_view *view, const struct task_record *task)
@@ -216,29 +257,45 @@ static void write_use(struct resource_writer *writer)
 	use_view_write(writer->json, view->task_count > 0 ? &sum : NULL);
 }
 
+static void write_task(struct resource_writer *writer, const struct task_record *task)
+{
+	const struct job_view *job = view_of(writer);
+	const struct reservation_record *reservation = reservation_of(job, task);
+	const struct task_view view = { .job = job,
+		                        .reservation = reservation,
+		                        .use = use_of(job, task) };
+	const struct task_use *use = &view.use;
+	const void *const records[RECORD_KINDS] = { [RECORD_TASK] = task };
+	struct field_value values[ALLOCATION_FIELDS_COUNT] = {
+		[ALLOCATION_FIELD_exit_code] =
+		    FIELD_NUMBER_IF(task->state == TASK_ENDED, task->exit_code),
+		[ALLOCATION_FIELD_peak_gpu_memory_mb] = FIELD_NUMBER(use->peak_mib),
+		[ALLOCATION_FIELD_gpu_seconds] = FIELD_NUMBER(use->gpu_ms),
+		[ALLOCATION_FIELD_energy_joules] = FIELD_NUMBER(use->energy_mj),
+		[ALLOCATION_FIELD_peak_memory_mb] = FIELD_NUMBER(use->host_peak_bytes / MIB_BYTES),
+		[ALLOCATION_FIELD_cpu_seconds] = FIELD_NUMBER(use->cpu_ms),
+	};
+
+	if (reservation) {
+		values[ALLOCATION_FIELD_node] =
+		    (struct field_value)FIELD_STRING_OR_NULL(node_name(job, reservation->node_id));
+		values[ALLOCATION_FIELD_phase] =
+		    (struct field_value)FIELD_NUMBER(reservation->phase);
+	}
+	resource_write_element(writer, (struct resource_writer){ .records = records,
+	                                                         .special = task_writers,
+	                                                         .values = values,
+	                                                         .context = &view });
+}
+
 static void write_tasks(struct resource_writer *writer)
 {
 	const struct job_view *view = view_of(writer);
-	struct json_writer *json = writer->json;
 
-	json_open_array(json, writer->field->name);
-	for (size_t i = 0; i < view->task_count; i++) {
-		const struct task_record *task = view->tasks[i];
-		const struct reservation_record *reservation = reservation_of(view, task);
-		json_open_object(json, NULL);
-		json_put_integer(json, "task", task->place);
-		json_put_string(json, "state", word_of(&task_state_words, task->state));
-		json_put_moment(json, "started_at", task->started_ms);
-		json_put_moment(json, "ended_at", task->ended_ms);
-		if (task->state == TASK_ENDED)
-			json_put_integer(json, "exit_code", task->exit_code);
-		struct task_use use = use_of(view, task);
-		use_view_write(json, &use);
-		if (reservation)
-			write_reservation(json, view, reservation);
-		json_close(json);
-	}
-	json_close(json);
+	json_open_array(writer->json, writer->field->name);
+	for (size_t i = 0; i < view->task_count; i++)
+		write_task(writer, view->tasks[i]);
+	json_close(writer->json);
 }
 
 /* When it first started; from its tasks once it has finished. */

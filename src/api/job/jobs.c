@@ -1,6 +1,7 @@
 /* jobs.c - jobs: taken in, shown, and changed */
 #include "api/job/jobs.h"
 
+#include "api/job/job_forecast.h"
 #include "api/job/job_json.h"
 #include "api/job/job_look_up.h"
 #include "api/service/service_state.h"
@@ -98,14 +99,26 @@ static bool read_submission(struct request *request, struct error *error)
 void jobs_submit(struct request *request)
 {
 	struct error error = { 0 };
+	bool check;
+	if (!query_flag(&request->exchange->query, "check", false, &check, &error)) {
+		request_fail(request, &error);
+		return;
+	}
+	if (jobs_is_bulk(request) && check) {
+		request_reject(request, ERROR_INVALID,
+		               "check takes one job: send it as a JSON object, {...}");
+		return;
+	}
 	if (jobs_is_bulk(request)) {
 		jobs_submit_bulk(request);
 		return;
 	}
-	if (read_submission(request, &error))
-		request_command(request, submitted);
-	else
+	if (!read_submission(request, &error))
 		request_fail(request, &error);
+	else if (check)
+		job_forecast(request);
+	else
+		request_command(request, submitted);
 }
 
 /* Finding. */
@@ -176,6 +189,16 @@ static void requeued(struct engine_request *engine)
 	answer_done(engine, "Job is stopped and queued again");
 }
 
+static void suspending(struct engine_request *engine)
+{
+	answer_done(engine, "Job is being suspended: it resumes when it is told to");
+}
+
+static void resuming(struct engine_request *engine)
+{
+	answer_done(engine, "Job resumes as soon as its GPUs are free");
+}
+
 static void reprioritised(struct engine_request *engine)
 {
 	answer_done(engine, "Priority changed");
@@ -235,6 +258,16 @@ void jobs_release(struct request *request)
 void jobs_requeue(struct request *request)
 {
 	jobs_change(request, COMMAND_REQUEUE, requeued);
+}
+
+void jobs_suspend(struct request *request)
+{
+	jobs_change(request, COMMAND_SUSPEND, suspending);
+}
+
+void jobs_resume(struct request *request)
+{
+	jobs_change(request, COMMAND_RESUME, resuming);
 }
 
 void jobs_priority(struct request *request)

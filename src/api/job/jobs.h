@@ -12,11 +12,15 @@ void jobs_cancel(struct request *request);
 void jobs_hold(struct request *request);
 void jobs_release(struct request *request);
 void jobs_requeue(struct request *request);
+void jobs_suspend(struct request *request);
+void jobs_resume(struct request *request);
 void jobs_priority(struct request *request);
 void jobs_why(struct request *request);
 void jobs_events(struct request *request);
 void jobs_runs(struct request *request);
 void jobs_logs(struct request *request);
+/* Answers with the output of a model's server, the last one that there is or was. */
+void job_logs_of_model(struct request *request, int64_t model_id);
 
 /* Many at once: see bulk.c. */
 bool jobs_is_bulk(const struct request *request);

@@ -1,6 +1,7 @@
 /* use_view.c - what tasks used, as people read it */
 #include "api/job/use_view.h"
 
+#include "api/text/resource_json.h"
 #include "base/number.h"
 
 #define MIB_BYTES INT64_C(1048576)
@@ -42,32 +43,35 @@ void use_view_write_guard(struct json_writer *json, const struct task_use *use)
 		json_put_null(json, "guard");
 		return;
 	}
+	const struct field_value values[GUARD_FIELDS_COUNT] = {
+		[GUARD_FIELD_limit_mb] = FIELD_NUMBER(use->limit_mib),
+		[GUARD_FIELD_peak_mb] = FIELD_NUMBER(use->guard_peak_mib),
+		[GUARD_FIELD_refusals] = FIELD_NUMBER(use->refusals),
+		[GUARD_FIELD_last_refused_mb] =
+		    FIELD_NUMBER_IF(use->refusals > 0, use->refused_mib),
+		[GUARD_FIELD_unguarded] = FIELD_NUMBER(use->unguarded),
+	};
 	json_open_object(json, "guard");
-	json_put_integer(json, "limit_mb", use->limit_mib);
-	json_put_integer(json, "peak_mb", use->guard_peak_mib);
-	json_put_integer(json, "refusals", use->refusals);
-	if (use->refusals > 0)
-		json_put_integer(json, "last_refused_mb", use->refused_mib);
-	else
-		json_put_null(json, "last_refused_mb");
-	json_put_flag(json, "unguarded", use->unguarded);
+	resource_write(&(struct resource_writer){
+	    .resource = &guard_resource, .json = json, .values = values });
 	json_close(json);
 }
 
 void use_view_write(struct json_writer *json, const struct task_use *use)
 {
-	static const char *const names[] = { "peak_gpu_memory_mb", "gpu_seconds", "energy_joules",
-		                             "peak_memory_mb", "cpu_seconds" };
+	const struct task_use none = { 0 }, *known = use ? use : &none;
+	const struct {
+		enum job_field field;
+		int64_t value;
+	} rows[] = { { JOB_FIELD_peak_gpu_memory_mb, known->peak_mib },
+		     { JOB_FIELD_gpu_seconds, known->gpu_ms },
+		     { JOB_FIELD_energy_joules, known->energy_mj },
+		     { JOB_FIELD_peak_memory_mb, known->host_peak_bytes / MIB_BYTES },
+		     { JOB_FIELD_cpu_seconds, known->cpu_ms } };
 
-	if (!use) {
-		for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
-			json_put_null(json, names[i]);
-	} else {
-		json_put_integer(json, names[0], use->peak_mib);
-		json_put_decimal(json, names[1], use->gpu_ms, 3);
-		json_put_decimal(json, names[2], use->energy_mj, 3);
-		json_put_integer(json, names[3], use->host_peak_bytes / MIB_BYTES);
-		json_put_decimal(json, names[4], use->cpu_ms, 3);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const struct field_value value = FIELD_NUMBER_IF(use != NULL, rows[i].value);
+		field_put_value(json, &job_resource.fields[rows[i].field], &value);
 	}
 	use_view_write_guard(json, use);
 }

@@ -40,7 +40,8 @@ static bool look_at(struct gpu_watch *watch, const struct node_record *node,
                     const struct gpu_record *gpu)
 {
 	struct seen *seen = map_get(&watch->seen, gpu->id);
-	uint64_t digest = gpu_view_digest(service_catalogue(watch->service), node, gpu);
+	uint64_t digest =
+	    gpu_view_digest(service_catalogue(watch->service), watch->service->agents, node, gpu);
 	struct agents_sample sample = { 0 };
 
 	if (!seen) {

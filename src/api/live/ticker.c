@@ -110,7 +110,7 @@ void ticker_remove(struct ticker *ticker, struct websocket *socket)
 	}
 }
 
-/* Who reads too slowly for this misses it: the next one says it all again. */
+/* A slow client misses this: the next one has all of it again. */
 static void ticker_send(struct watcher *watcher, struct shared *frame)
 {
 	websocket_send(watcher->socket, frame);

@@ -16,7 +16,7 @@ enum tick {
 
 struct ticker *ticker_new(struct service *service);
 void ticker_free(struct ticker *ticker);
-/* Nothing ticks while nobody listens. `ticks`: of enum tick. */
+/* The timer runs while there are listeners. `ticks`: of enum tick. */
 void ticker_add(struct ticker *ticker, struct websocket *socket, const struct identity *identity,
                 int64_t tenant_id, unsigned ticks);
 void ticker_remove(struct ticker *ticker, struct websocket *socket);

@@ -225,8 +225,10 @@ void leases_ask(struct leases *leases, struct request *request, const struct lea
 	request->exchange->events = &waiting_events;
 	request->exchange->hangup_is_gone = true;
 	request->engine.command = (struct command){ .kind = COMMAND_REQUEST };
-	request->engine.command.request =
-	    (struct request_command){ lease->id, wish->model_id, wish->tenant_id, wish->lease_ms };
+	request->engine.command.request = (struct request_command){ .request_id = lease->id,
+		                                                    .model_id = wish->model_id,
+		                                                    .tenant_id = wish->tenant_id,
+		                                                    .lease_ms = wish->lease_ms };
 	request->engine.has_command = true;
 	request_send(request, on_asked);
 }
@@ -247,4 +249,12 @@ void leases_end(struct lease *lease, struct request *request, enum request_end e
 	request->engine.has_command = true;
 	leases_forget(lease);
 	request_send(request, on_given_back);
+}
+
+int64_t leases_in_slot(const struct leases *leases, int64_t slot_id)
+{
+	int64_t count = 0;
+	for (const struct lease *lease = leases->first; lease; lease = lease->next)
+		count += lease->slot_id == slot_id;
+	return count;
 }

@@ -26,4 +26,7 @@ void leases_renew(struct request *request);
 /* GET /api/v1/leases/{id}: where it is now; a slot that went may have moved it. */
 void leases_show(struct request *request);
 
+/* Requests that have a place in the slot. */
+int64_t leases_in_slot(const struct leases *leases, int64_t slot_id);
+
 #endif

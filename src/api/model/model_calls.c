@@ -1,6 +1,8 @@
 /* model_calls.c - models: put, shown, explained and removed */
 #include "api/model/model_calls.h"
 
+#include "api/job/jobs.h"
+
 #include "api/model/model_json.h"
 #include "api/model/slot_view.h"
 #include "api/service/page.h"
@@ -147,6 +149,13 @@ void model_calls_get(struct request *request)
 	int64_t id;
 	if (model_find(request, false, &id))
 		show_one(request, id, 200);
+}
+
+void model_calls_logs(struct request *request)
+{
+	int64_t id;
+	if (model_find(request, true, &id))
+		job_logs_of_model(request, id);
 }
 
 static void made(struct engine_request *engine)

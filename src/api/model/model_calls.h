@@ -14,4 +14,6 @@ void model_calls_why(struct request *request);
 /* The model of the path, by id or name, the caller's to use; or answers 404. */
 bool model_calls_of_path(struct request *request, int64_t *id);
 
+void model_calls_logs(struct request *request);
+
 #endif

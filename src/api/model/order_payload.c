@@ -93,6 +93,17 @@ static void put_gang(struct json_writer *json, const struct catalogue *catalogue
 	json_close(json);
 }
 
+static void put_array(struct json_writer *json, const struct job_record *job)
+{
+	json_open_object(json, "array");
+	json_put_id(json, "job", ID_JOB, job->array_id);
+	json_put_integer(json, "index", job->array_index);
+	json_put_integer(json, "first", job->array_first);
+	json_put_integer(json, "last", job->array_last);
+	json_put_integer(json, "count", job->array_count);
+	json_close(json);
+}
+
 static void order_payload_put_tenant(struct json_writer *json, const struct catalogue *catalogue,
                                      int64_t tenant_id)
 {
@@ -127,6 +138,8 @@ bool order_task_payload(void *context, int64_t job_id, int64_t task, struct buff
 		json_put_string(&json, "name", job.job->name);
 		json_put_integer(&json, "task", task);
 		order_payload_put_tenant(&json, catalogue, job.job->tenant_id);
+		if (job.job->array_id > 0)
+			put_array(&json, job.job);
 		if (job.task_count > 1)
 			put_gang(&json, catalogue, &job);
 		done = put_members(service, &json, job.job->payload, job.job->tenant_id, error);

@@ -2,9 +2,10 @@
 #include "api/model/slot_view.h"
 
 #include "api/job/use_view.h"
+#include "api/model/leases.h"
 #include "api/service/service_state.h"
 #include "api/text/ids.h"
-#include "api/text/times.h"
+#include "api/text/resource_json.h"
 
 bool slot_view_may_see(const struct roster *roster, const struct identity *identity,
                        const struct model_record *model)
@@ -62,61 +63,81 @@ const struct model_record *slot_view_find_model(const struct catalogue *catalogu
 	return *several ? NULL : found;
 }
 
-static void put_allocation(struct json_writer *json, const struct catalogue *catalogue,
-                           const struct reservation_record *reservation)
+/* What a slot is written from. */
+struct slot_view {
+	const struct catalogue *catalogue;
+	const struct reservation_record *reservation;
+	const struct task_use *use; /* NULL: not known */
+};
+
+static void write_gpus(struct resource_writer *writer)
 {
-	json_open_array(json, "gpu_allocation");
-	for (int64_t i = 0; i < reservation->parts.count; i++) {
-		const int64_t *part = reservation->parts.at + i * PART_WIDTH;
+	const struct slot_view *view = writer->context;
+
+	json_open_array(writer->json, writer->field->name);
+	for (int64_t i = 0; i < view->reservation->parts.count; i++) {
+		const int64_t *part = view->reservation->parts.at + i * PART_WIDTH;
 		const struct gpu_record *gpu =
-		    catalogue_get(catalogue, RECORD_GPU, part[PART_GPU], 0);
-		json_open_object(json, NULL);
-		json_put_integer(json, "index", gpu ? gpu->place : -1);
-		json_put_string(json, "uuid", gpu ? gpu->uuid : NULL);
-		json_put_integer(json, "memory_mb", part[PART_MIB]);
-		json_put_integer(json, "measured_memory_mb", part[PART_MEASURED]);
-		json_close(json);
+		    catalogue_get(view->catalogue, RECORD_GPU, part[PART_GPU], 0);
+		const struct field_value values[SLOT_PART_FIELDS_COUNT] = {
+			[SLOT_PART_FIELD_index] = FIELD_NUMBER(gpu ? gpu->place : -1),
+			[SLOT_PART_FIELD_uuid] = FIELD_STRING(gpu ? gpu->uuid : NULL),
+			[SLOT_PART_FIELD_memory_mb] = FIELD_NUMBER(part[PART_MIB]),
+			[SLOT_PART_FIELD_measured_memory_mb] = FIELD_NUMBER(part[PART_MEASURED]),
+		};
+		resource_write_element(writer, (struct resource_writer){ .values = values });
 	}
-	json_close(json);
+	json_close(writer->json);
 }
+
+static void write_guard(struct resource_writer *writer)
+{
+	const struct slot_view *view = writer->context;
+	use_view_write_guard(writer->json, view->use);
+}
+
+static void (*const writers[SLOT_FIELDS_COUNT])(struct resource_writer *) = {
+	[SLOT_FIELD_gpu_allocation] = write_gpus,
+	[SLOT_FIELD_guard] = write_guard,
+};
 
 void slot_view_write(struct request *request, const struct catalogue *catalogue, int64_t slot_id)
 {
-	struct json_writer *json = &request->json;
+	const struct service *service = request->service;
 	const struct slot_record *slot = catalogue_get(catalogue, RECORD_SLOT, slot_id, 0);
 	const struct reservation_record *reservation =
 	    catalogue_get(catalogue, RECORD_RESERVATION, slot_id, 0);
 	const struct model_record *model =
 	    slot ? catalogue_get(catalogue, RECORD_MODEL, slot->model_id, 0) : NULL;
 	if (!slot || !reservation || !model ||
-	    !slot_view_may_see(&request->service->roster, &request->identity, model))
+	    !slot_view_may_see(&service->roster, &request->identity, model))
 		return;
 	const struct node_record *node =
 	    catalogue_get(catalogue, RECORD_NODE, reservation->node_id, 0);
-	int64_t active =
-	    agents_slot_active(request->service->agents, node ? node->name : NULL, slot_id);
-
-	json_open_object(json, NULL);
-	json_put_id(json, "id", ID_SLOT, slot->id);
-	json_put_string(json, "runner_id", node ? node->name : NULL);
-	json_put_string(json, "model", model->name);
-	json_put_id(json, "model_id", ID_MODEL, model->id);
-	if (slot_view_owns(&request->service->roster, &request->identity, model))
-		json_put_id(json, "tenant_id", ID_TENANT, model->tenant_id);
-	json_put_string(json, "runtime", word_of(&runtime_words, model->runtime));
-	put_allocation(json, catalogue, reservation);
-	json_put_integer(json, "active_requests", max64(active, 0));
+	const char *name = node ? node->name : NULL;
 	struct task_use use;
-	bool used = agents_use(request->service->agents, node ? node->name : NULL, slot->id, &use);
-	use_view_write_guard(json, used ? &use : NULL);
-	json_put_integer(json, "max_concurrency", slot->concurrency);
-	json_put_string(json, "status", word_of(&slot_state_words, slot->state));
-	json_put_string(json, "address", slot->address);
-	json_put_flag(json, "adopted", slot->adopted);
-	json_put_flag(json, "pinned", slot->fixed);
-	json_put_moment(json, "created",
-	                slot->ordered_ms > 0 ? slot->ordered_ms : reservation->since_ms);
-	json_put_moment(json, "ready_at", slot->ready_ms);
-	json_put_moment(json, "last_used_at", slot->used_ms);
-	json_close(json);
+	struct slot_view view = { .catalogue = catalogue,
+		                  .reservation = reservation,
+		                  .use = agents_use(service->agents, name, slot_id, &use) ? &use
+		                                                                          : NULL };
+	const void *const records[RECORD_KINDS] = { [RECORD_SLOT] = slot, [RECORD_MODEL] = model };
+	/* Requests may reach a server without a lease, and leases may wait for theirs. */
+	int64_t active = max64(agents_slot_active(service->agents, name, slot_id),
+	                       leases_in_slot(service->leases, slot_id));
+	int64_t created_ms = slot->ordered_ms > 0 ? slot->ordered_ms : reservation->since_ms;
+	struct field_value values[SLOT_FIELDS_COUNT] = {
+		[SLOT_FIELD_runner_id] = FIELD_STRING(name),
+		[SLOT_FIELD_active_requests] = FIELD_NUMBER(active),
+		[SLOT_FIELD_created] = FIELD_NUMBER_IF(created_ms > 0, created_ms),
+	};
+	if (slot_view_owns(&service->roster, &request->identity, model))
+		values[SLOT_FIELD_tenant_id] = (struct field_value)FIELD_ID(model->tenant_id);
+	json_open_object(&request->json, NULL);
+	resource_write(&(struct resource_writer){ .resource = &slot_resource,
+	                                          .json = &request->json,
+	                                          .records = records,
+	                                          .special = writers,
+	                                          .values = values,
+	                                          .context = &view });
+	json_close(&request->json);
 }

@@ -12,10 +12,10 @@ bool slot_view_may_see(const struct roster *roster, const struct identity *ident
 /* Whether it is its own tenant's, or of one below: then it sees how the model is run, too. */
 bool slot_view_owns(const struct roster *roster, const struct identity *identity,
                     const struct model_record *model);
-/* The model that an id or a name stands for, among those that who asks may know of. A name is
- * looked for in its own tenant, then below that, then among those that it may use: so nobody
- * gets requests that are meant for another's model by taking its name. NULL where there is
- * none; where there are several, with `several` set. The catalogue is locked. */
+/* The model with that id or name, among those that the caller may see. A name is looked up in the
+ * caller's tenant, then in the tenants below, then among shared models. So nobody can attract
+ * another tenant's requests by taking a name. NULL if there is none, or, with `several` set, if the
+ * name is ambiguous. The catalogue is locked. */
 const struct model_record *slot_view_find_model(const struct catalogue *catalogue,
                                                 const struct roster *roster,
                                                 const struct identity *identity, struct text text,

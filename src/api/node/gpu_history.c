@@ -130,7 +130,7 @@ static void put_present(struct request *request)
 	const struct reservation_record *reservation;
 
 	for (int64_t done = 0; (reservation = catalogue_next(catalogue, &cursor)) != NULL; done++) {
-		if (reservation->phase != PHASE_CLAIM) {
+		if (reservation->phase != PHASE_CLAIM && !reservation->away) {
 			struct span span = { .job_id = reservation->job_id,
 				             .model_id = reservation->model_id,
 				             .slot_id = reservation->id,

@@ -4,130 +4,162 @@
 #include "api/model/slot_view.h"
 #include "api/read/gpu_books.h"
 #include "api/service/service_state.h"
-#include "api/text/ids.h"
+#include "api/text/resource_json.h"
 #include "base/hash.h"
 
-static void put_sample(struct json_writer *json, const struct service *service,
-                       const struct gpu_record *gpu)
-{
+/* What a GPU is written from. */
+struct gpu_source {
+	const struct gpu_view *view;
+	const struct node_record *node;
+	const struct gpu_record *gpu;
 	struct agents_sample sample;
-	if (!agents_sample(service->agents, gpu->uuid, &sample)) {
-		json_put_integer(json, "temperature_c", gpu->temperature_c);
-		return;
-	}
-	json_put_integer(json, "temperature_c", sample.temperature_c);
-	json_put_decimal(json, "power_watts", sample.power_mw, 3);
-	json_put_decimal(json, "utilization", sample.utilisation, 3);
-	json_put_integer(json, "measured_memory_mb", sample.used_mib);
-	if (sample.sm_active >= 0)
-		json_put_decimal(json, "sm_active", sample.sm_active, 3);
-	if (sample.dram_active >= 0)
-		json_put_decimal(json, "dram_active", sample.dram_active, 3);
-	if (!gpu->healthy && sample.reason[0])
-		json_put_string(json, "health_reason", sample.reason);
-}
+};
 
-static void gpu_view_put_tenant(struct json_writer *json, const struct gpu_view *view,
-                                int64_t tenant_id)
+static void holder_give_tenant(struct field_value values[HOLDER_FIELDS_COUNT],
+                               const struct gpu_view *view, int64_t tenant_id)
 {
 	const struct roster_tenant *tenant = roster_find(&view->service->roster, tenant_id);
-	json_put_id(json, "tenant_id", ID_TENANT, tenant_id);
-	json_put_string(json, "tenant", tenant ? tenant->name : NULL);
+	values[HOLDER_FIELD_tenant_id] = (struct field_value)FIELD_ID(tenant_id);
+	values[HOLDER_FIELD_tenant] =
+	    (struct field_value)FIELD_STRING(tenant ? tenant->name : NULL);
+}
+
+static void holder_give_job(struct field_value values[HOLDER_FIELDS_COUNT],
+                            const struct gpu_view *view,
+                            const struct reservation_record *reservation)
+{
+	struct catalogue_job job;
+
+	if (!catalogue_job(service_catalogue(view->service), reservation->job_id, &job) ||
+	    !roster_may_see(&view->service->roster, view->identity, job.job->tenant_id))
+		return;
+	values[HOLDER_FIELD_job_id] = (struct field_value)FIELD_ID(reservation->job_id);
+	values[HOLDER_FIELD_task] = (struct field_value)FIELD_NUMBER(reservation->task);
+	values[HOLDER_FIELD_name] = (struct field_value)FIELD_STRING(job.job->name);
+	holder_give_tenant(values, view, job.job->tenant_id);
+}
+
+static void holder_give_slot(struct field_value values[HOLDER_FIELDS_COUNT],
+                             const struct gpu_view *view,
+                             const struct reservation_record *reservation)
+{
+	const struct roster *roster = &view->service->roster;
+	const struct model_record *model =
+	    catalogue_get(service_catalogue(view->service), RECORD_MODEL, reservation->model_id, 0);
+
+	if (!model || !slot_view_may_see(roster, view->identity, model))
+		return;
+	values[HOLDER_FIELD_slot_id] = (struct field_value)FIELD_ID(reservation->id);
+	values[HOLDER_FIELD_model_id] = (struct field_value)FIELD_ID(model->id);
+	values[HOLDER_FIELD_name] = (struct field_value)FIELD_STRING(model->name);
+	if (slot_view_owns(roster, view->identity, model))
+		holder_give_tenant(values, view, model->tenant_id);
+}
+
+/* What an owner uses: as measured last, or, where nobody tells, as the ledger has it. */
+static int64_t measured_of(const struct gpu_source *source,
+                           const struct reservation_record *reservation, const int64_t *part)
+{
+	int64_t use = agents_part_use(source->view->service->agents, source->node->name,
+	                              reservation->id, source->gpu->uuid);
+	return use >= 0 ? use : part[PART_MEASURED];
 }
 
 /* Whose it is, as far as the viewer may know. */
-static void put_owner(struct json_writer *json, const struct gpu_view *view,
-                      const struct reservation_record *reservation)
+static void write_holder(struct resource_writer *writer,
+                         const struct reservation_record *reservation, const int64_t *part)
 {
-	const struct catalogue *catalogue = service_catalogue(view->service);
-	const struct roster *roster = &view->service->roster;
-	struct catalogue_job job;
+	const struct gpu_source *source = writer->context;
+	struct field_value values[HOLDER_FIELDS_COUNT] = {
+		[HOLDER_FIELD_phase] = FIELD_NUMBER(reservation->phase),
+		[HOLDER_FIELD_memory_mb] = FIELD_NUMBER(part[PART_MIB]),
+		[HOLDER_FIELD_measured_memory_mb] =
+		    FIELD_NUMBER(measured_of(source, reservation, part)),
+		[HOLDER_FIELD_share] = FIELD_NUMBER(part[PART_SHARE]),
+		[HOLDER_FIELD_whole] = FIELD_NUMBER(part[PART_WHOLE] != 0),
+		[HOLDER_FIELD_tenant] = FIELD_STRING("another tenant"),
+	};
 
-	if (reservation->job_id > 0) {
-		if (catalogue_job(catalogue, reservation->job_id, &job) &&
-		    roster_may_see(roster, view->identity, job.job->tenant_id)) {
-			json_put_id(json, "job_id", ID_JOB, reservation->job_id);
-			json_put_integer(json, "task", reservation->task);
-			json_put_string(json, "name", job.job->name);
-			gpu_view_put_tenant(json, view, job.job->tenant_id);
-			return;
-		}
-	} else {
-		const struct model_record *model =
-		    catalogue_get(catalogue, RECORD_MODEL, reservation->model_id, 0);
-		if (model && slot_view_may_see(roster, view->identity, model)) {
-			json_put_id(json, "slot_id", ID_SLOT, reservation->id);
-			json_put_id(json, "model_id", ID_MODEL, model->id);
-			json_put_string(json, "name", model->name);
-			if (slot_view_owns(roster, view->identity, model)) {
-				gpu_view_put_tenant(json, view, model->tenant_id);
-				return;
-			}
-		}
-	}
-	json_put_string(json, "tenant", "another tenant");
+	if (reservation->job_id > 0)
+		holder_give_job(values, source->view, reservation);
+	else
+		holder_give_slot(values, source->view, reservation);
+	resource_write_element(writer, (struct resource_writer){ .values = values });
 }
 
-static void put_holders(struct json_writer *json, const struct gpu_view *view,
-                        const struct gpu_record *gpu)
+static void write_holders(struct resource_writer *writer)
 {
+	const struct gpu_source *source = writer->context;
 	const struct reservation_record *const *reservations;
-	size_t count = catalogue_node_reservations(service_catalogue(view->service), gpu->node_id,
-	                                           &reservations);
+	size_t count = catalogue_node_reservations(service_catalogue(source->view->service),
+	                                           source->gpu->node_id, &reservations);
 
-	json_open_array(json, "holders");
+	if (!source->view->with_holders)
+		return;
+	json_open_array(writer->json, writer->field->name);
 	for (size_t i = 0; i < count; i++)
 		for (int64_t part = 0; part < reservations[i]->parts.count; part++) {
 			const int64_t *row = reservations[i]->parts.at + part * PART_WIDTH;
-			if (row[PART_GPU] != gpu->id)
-				continue;
-			json_open_object(json, NULL);
-			json_put_string(json, "phase",
-			                word_of(&phase_words, reservations[i]->phase));
-			json_put_integer(json, "memory_mb", row[PART_MIB]);
-			json_put_integer(json, "measured_memory_mb", row[PART_MEASURED]);
-			json_put_decimal(json, "share", row[PART_SHARE], 3);
-			json_put_flag(json, "whole", row[PART_WHOLE] != 0);
-			put_owner(json, view, reservations[i]);
-			json_close(json);
+			if (row[PART_GPU] == source->gpu->id)
+				write_holder(writer, reservations[i], row);
 		}
-	json_close(json);
+	json_close(writer->json);
 }
+
+/* Without a sample, the temperature is that of the last report. */
+static void gpu_give_sample(struct field_value values[GPU_FIELDS_COUNT],
+                            const struct gpu_record *gpu, const struct agents_sample *sample)
+{
+	bool has_reason = !gpu->healthy && sample->reason[0];
+
+	values[GPU_FIELD_temperature_c] = (struct field_value)FIELD_NUMBER(sample->temperature_c);
+	values[GPU_FIELD_power_watts] = (struct field_value)FIELD_NUMBER(sample->power_mw);
+	values[GPU_FIELD_utilization] = (struct field_value)FIELD_NUMBER(sample->utilisation);
+	values[GPU_FIELD_measured_memory_mb] = (struct field_value)FIELD_NUMBER(sample->used_mib);
+	values[GPU_FIELD_sm_active] =
+	    (struct field_value)FIELD_NUMBER_IF(sample->sm_active >= 0, sample->sm_active);
+	values[GPU_FIELD_dram_active] =
+	    (struct field_value)FIELD_NUMBER_IF(sample->dram_active >= 0, sample->dram_active);
+	values[GPU_FIELD_health_reason] =
+	    (struct field_value)FIELD_STRING(has_reason ? sample->reason : NULL);
+}
+
+static void (*const writers[GPU_FIELDS_COUNT])(struct resource_writer *) = {
+	[GPU_FIELD_holders] = write_holders,
+};
 
 void gpu_view_write(struct json_writer *json, const struct gpu_view *view,
                     const struct node_record *node, const struct gpu_record *gpu)
 {
 	struct gpu_books books = gpu_books(service_catalogue(view->service), gpu);
+	struct gpu_source source = { .view = view, .node = node, .gpu = gpu };
+	const void *const records[RECORD_KINDS] = { [RECORD_NODE] = node, [RECORD_GPU] = gpu };
+	struct field_value values[GPU_FIELDS_COUNT] = {
+		[GPU_FIELD_total_memory] = FIELD_NUMBER(books.capacity),
+		[GPU_FIELD_free_memory] = FIELD_NUMBER(books.free),
+		[GPU_FIELD_used_memory] = FIELD_NUMBER(books.used),
+		[GPU_FIELD_allocated_memory] = FIELD_NUMBER(books.reserved + books.releasing),
+		[GPU_FIELD_reserved_memory] = FIELD_NUMBER(books.reserved),
+		[GPU_FIELD_releasing_memory] = FIELD_NUMBER(books.releasing),
+		[GPU_FIELD_claimed_memory] = FIELD_NUMBER(books.claimed),
+		[GPU_FIELD_foreign_memory] = FIELD_NUMBER(books.foreign),
+		[GPU_FIELD_overhead_memory] = FIELD_NUMBER(books.overhead),
+		[GPU_FIELD_share] = FIELD_NUMBER(books.share),
+		[GPU_FIELD_available] = FIELD_NUMBER(gpu_is_available(node, &books)),
+		[GPU_FIELD_whole] = FIELD_NUMBER(books.whole),
+		[GPU_FIELD_over] = FIELD_NUMBER(books.used > books.capacity),
+		[GPU_FIELD_temperature_c] = FIELD_NUMBER(gpu->temperature_c),
+	};
 
+	if (agents_sample(view->service->agents, gpu->uuid, &source.sample))
+		gpu_give_sample(values, gpu, &source.sample);
 	json_open_object(json, NULL);
-	json_put_string(json, "uuid", gpu->uuid);
-	json_put_integer(json, "index", gpu->place);
-	json_put_string(json, "node", node->name);
-	json_put_string(json, "model", gpu->model);
-	if (*gpu->mig_parent)
-		json_put_string(json, "mig_parent", gpu->mig_parent);
-	json_put_integer(json, "total_memory", books.capacity);
-	json_put_integer(json, "free_memory", books.free);
-	json_put_integer(json, "used_memory", books.used);
-	json_put_integer(json, "allocated_memory", books.reserved + books.releasing);
-	json_put_integer(json, "reserved_memory", books.reserved);
-	json_put_integer(json, "releasing_memory", books.releasing);
-	json_put_integer(json, "claimed_memory", books.claimed);
-	json_put_integer(json, "foreign_memory", books.foreign);
-	json_put_integer(json, "overhead_memory", books.overhead);
-	json_put_decimal(json, "share", books.share, 3);
-	json_put_flag(json, "available", gpu_is_available(node, &books));
-	json_put_flag(json, "whole", books.whole);
-	json_put_flag(json, "healthy", gpu->healthy);
-	json_put_flag(json, "hot", gpu->hot);
-	json_put_flag(json, "over", books.used > books.capacity);
-	json_put_flag(json, "mig_mode", gpu->mig_mode);
-	json_put_flag(json, "present", gpu->present);
-	json_put_integer(json, "aliases", gpu->aliases);
-	json_put_integer(json, "nvlink_group", gpu->nvlink_group);
-	if (view->with_holders)
-		put_holders(json, view, gpu);
-	put_sample(json, view->service, gpu);
+	resource_write(&(struct resource_writer){ .resource = &gpu_resource,
+	                                          .json = json,
+	                                          .records = records,
+	                                          .special = writers,
+	                                          .values = values,
+	                                          .context = &source });
 	json_close(json);
 }
 
@@ -136,8 +168,11 @@ static uint64_t gpu_view_add(uint64_t digest, int64_t value)
 	return hash_combine(digest, (uint64_t)value);
 }
 
-uint64_t gpu_view_digest(const struct catalogue *catalogue, const struct node_record *node,
-                         const struct gpu_record *gpu)
+/* Use in steps that can be seen, so that not every measurement is a change. */
+enum { USE_STEPS = 8 };
+
+uint64_t gpu_view_digest(const struct catalogue *catalogue, const struct agents *agents,
+                         const struct node_record *node, const struct gpu_record *gpu)
 {
 	const struct reservation_record *const *reservations;
 	size_t count = catalogue_node_reservations(catalogue, gpu->node_id, &reservations);
@@ -161,6 +196,12 @@ uint64_t gpu_view_digest(const struct catalogue *catalogue, const struct node_re
 			                      reservations[i]->phase);
 			for (int64_t column = 0; column < PART_WIDTH; column++)
 				digest = gpu_view_add(digest, row[column]);
+			/* Of a whole GPU, the samples of the GPU say it. */
+			if (!row[PART_WHOLE] && row[PART_MIB] > 0)
+				digest = gpu_view_add(digest, agents_part_use(agents, node->name,
+				                                              reservations[i]->id,
+				                                              gpu->uuid) *
+				                                  USE_STEPS / row[PART_MIB]);
 		}
 	return digest;
 }

@@ -6,9 +6,10 @@
 #include "api/read/identity.h"
 #include "wire/text/json_writer.h"
 
+struct agents;
 struct service;
 
-/* For whom. The catalogue is locked. */
+/* Who asks. The catalogue is locked. */
 struct gpu_view {
 	const struct service *service;
 	const struct identity *identity;
@@ -19,9 +20,8 @@ struct gpu_view {
  * and those of the ledger. */
 void gpu_view_write(struct json_writer *json, const struct gpu_view *view,
                     const struct node_record *node, const struct gpu_record *gpu);
-/* A number that differs when anything differs that gpu_view_write tells but what was
- * measured last. */
-uint64_t gpu_view_digest(const struct catalogue *catalogue, const struct node_record *node,
-                         const struct gpu_record *gpu);
+/* A hash of everything that gpu_view_write() shows, measurements excepted. */
+uint64_t gpu_view_digest(const struct catalogue *catalogue, const struct agents *agents,
+                         const struct node_record *node, const struct gpu_record *gpu);
 
 #endif

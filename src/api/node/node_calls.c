@@ -7,8 +7,7 @@
 #include "api/service/page.h"
 #include "api/service/service_state.h"
 #include "api/text/ids.h"
-#include "api/text/labels.h"
-#include "api/text/times.h"
+#include "api/text/resource_json.h"
 
 #define MIB_BYTES INT64_C(1048576)
 
@@ -22,52 +21,70 @@ static void put_gpu(struct request *request, const struct node_record *node,
 	               node, gpu);
 }
 
+/* What a node is written from. */
+struct node_source {
+	struct request *request;
+	const struct node_record *node;
+	const struct gpu_record *const *gpus;
+	size_t gpu_count;
+	bool with_gpus;
+};
+
+static void write_gpus(struct resource_writer *writer)
+{
+	const struct node_source *source = writer->context;
+
+	if (!source->with_gpus)
+		return;
+	json_open_array(writer->json, writer->field->name);
+	for (size_t i = 0; i < source->gpu_count; i++)
+		put_gpu(source->request, source->node, source->gpus[i], true);
+	json_close(writer->json);
+}
+
+static void (*const writers[NODE_FIELDS_COUNT])(struct resource_writer *) = {
+	[NODE_FIELD_gpus] = write_gpus,
+};
+
 static void put_node(struct request *request, const struct catalogue *catalogue,
                      const struct node_record *node, bool with_gpus)
 {
-	struct json_writer *json = &request->json;
-	const struct gpu_record *const *gpus;
-	size_t count = catalogue_node_gpus(catalogue, node->id, &gpus);
+	struct node_source source = { .request = request, .node = node, .with_gpus = with_gpus };
 	const struct reservation_record *const *reservations;
 	size_t reservation_count = catalogue_node_reservations(catalogue, node->id, &reservations);
 	int64_t available = 0, cpu_milli = 0, host_bytes = 0;
 
-	for (size_t i = 0; i < count; i++) {
-		struct gpu_books books = gpu_books(catalogue, gpus[i]);
+	source.gpu_count = catalogue_node_gpus(catalogue, node->id, &source.gpus);
+	for (size_t i = 0; i < source.gpu_count; i++) {
+		struct gpu_books books = gpu_books(catalogue, source.gpus[i]);
 		available += gpu_is_available(node, &books);
 	}
 	for (size_t i = 0; i < reservation_count; i++) {
 		if (reservations[i]->phase == PHASE_CLAIM)
 			continue;
-		cpu_milli += reservations[i]->cpu_milli;
-		host_bytes += reservations[i]->host_bytes;
+		cpu_milli += reservations[i]->away ? 0 : reservations[i]->cpu_milli;
+		host_bytes += reservations[i]->host_bytes + reservations[i]->copy_bytes;
 	}
-	json_open_object(json, NULL);
-	json_put_string(json, "id", node->name);
-	json_put_string(json, "name", node->name);
-	json_put_string(json, "state", word_of(&node_state_words, node->state));
-	json_put_flag(json, "online", node->state == NODE_ONLINE);
-	json_put_flag(json, "connected", agents_is_connected(request->service->agents, node->name));
-	json_put_flag(json, "draining", node->draining);
-	json_put_flag(json, "reported", node->reported);
-	json_put_string(json, "zone", node->zone);
-	json_put_string(json, "rack", node->rack);
-	int labels = resource_find(&node_resource, "labels", strlen("labels"));
-	labels_write(json, &node_resource.fields[labels], node->labels, &request->engine.arena);
-	json_put_integer(json, "total_gpus", (int64_t)count);
-	json_put_integer(json, "available_gpus", available);
-	json_put_decimal(json, "total_cpu_cores", node->cpu_milli, 3);
-	json_put_decimal(json, "used_cpu_cores", cpu_milli, 3);
-	json_put_integer(json, "total_memory_mb", node->host_bytes / MIB_BYTES);
-	json_put_integer(json, "used_memory_mb", host_bytes / MIB_BYTES);
-	json_put_integer(json, "reservations", (int64_t)reservation_count);
-	if (with_gpus) {
-		json_open_array(json, "gpus");
-		for (size_t i = 0; i < count; i++)
-			put_gpu(request, node, gpus[i], true);
-		json_close(json);
-	}
-	json_close(json);
+	const void *const records[RECORD_KINDS] = { [RECORD_NODE] = node };
+	const struct field_value values[NODE_FIELDS_COUNT] = {
+		[NODE_FIELD_online] = FIELD_NUMBER(node->state == NODE_ONLINE),
+		[NODE_FIELD_connected] =
+		    FIELD_NUMBER(agents_is_connected(request->service->agents, node->name)),
+		[NODE_FIELD_total_gpus] = FIELD_NUMBER((int64_t)source.gpu_count),
+		[NODE_FIELD_available_gpus] = FIELD_NUMBER(available),
+		[NODE_FIELD_used_cpu_cores] = FIELD_NUMBER(cpu_milli),
+		[NODE_FIELD_used_memory_mb] = FIELD_NUMBER(host_bytes / MIB_BYTES),
+		[NODE_FIELD_reservations] = FIELD_NUMBER((int64_t)reservation_count),
+	};
+	json_open_object(&request->json, NULL);
+	resource_write(&(struct resource_writer){ .resource = &node_resource,
+	                                          .json = &request->json,
+	                                          .records = records,
+	                                          .special = writers,
+	                                          .values = values,
+	                                          .context = &source,
+	                                          .arena = &request->engine.arena });
+	json_close(&request->json);
 }
 
 void node_calls_list(struct request *request)
@@ -193,13 +210,13 @@ static void node_node_drain(struct request *request, bool draining, char *messag
 
 void node_calls_drain(struct request *request)
 {
-	static char message[] = "Node is draining: it takes no new work";
+	static char message[] = "Node is draining: no new jobs start there, running jobs finish";
 	node_node_drain(request, true, message);
 }
 
 void node_calls_resume(struct request *request)
 {
-	static char message[] = "Node takes work again";
+	static char message[] = "Node is accepting work";
 	node_node_drain(request, false, message);
 }
 

@@ -35,18 +35,18 @@ struct courier_settings {
 	void *context;
 };
 
-/* To one receiver parcels go in the order in which they were given, one at a time; a
- * receiver that does not answer holds up nobody else for longer than the timeout. */
+/* Delivers the parcels of one receiver in order, one at a time. A receiver that does not answer
+ * delays others by at most the timeout. */
 struct courier;
 struct courier *courier_start(const struct courier_settings *settings);
 /* Takes the parcel over. */
 void courier_put(struct courier *courier, struct parcel *parcel);
 int64_t courier_waiting(struct courier *courier);
-/* Tries that are under way have so long to succeed when it stops. */
+/* The time that attempts under way have when the courier stops. */
 enum { COURIER_GRACE_MS = 1000 };
-/* Waits for tries under way, for the grace and a little; what was not delivered is freed. What
- * does not come back by then (a name that is looked up for long) is left behind, with what it
- * needs, for a process that ends. */
+/* Waits for attempts under way, a little longer than the grace period, and frees undelivered
+ * parcels. A thread that still hangs then, in a name lookup for example, is abandoned with its
+ * memory: the process is about to end. */
 void courier_stop(struct courier *courier);
 
 #endif

@@ -22,10 +22,9 @@ enum {
 };
 
 /* Something that is to be kept or forgotten; nobody waits for it. */
-struct notify_ask {
+struct notify_request {
 	struct engine_request engine; /* first: one pointer is the other */
 	struct notify *notify;
-	struct notify_ask *next, *next_of_all;
 };
 
 static char *copy(const char *text)
@@ -128,39 +127,28 @@ static bool notify_deliver(void *context, const struct parcel *parcel, struct er
 
 static void notify_on_kept(struct engine_request *done)
 {
-	struct notify_ask *engine = (struct notify_ask *)done;
-	struct notify *notify = engine->notify;
+	struct notify_request *request = (struct notify_request *)done;
 
-	engine_request_reset(done);
-	engine->next = notify->spare;
-	notify->spare = engine;
-	memory_poison(engine, sizeof(*engine));
+	engine_pool_give_back(&request->notify->requests, request);
 }
 
 /* Keeps a notification until it has arrived, or (`value` NULL) forgets it. */
 static void notify_keep(struct notify *notify, int64_t number, const char *value)
 {
-	struct notify_ask *engine = notify->spare;
+	struct notify_request *request = engine_pool_take(&notify->requests);
+	struct engine_request *engine = &request->engine;
 	char key[32];
 
-	if (engine) {
-		memory_unpoison(engine, sizeof(*engine));
-		notify->spare = engine->next;
-	} else {
-		engine = NEW(struct notify_ask);
-		engine->next_of_all = notify->all;
-		notify->all = engine;
-	}
-	engine->notify = notify;
+	request->notify = notify;
 	snprintf(key, sizeof(key), "%018lld", (long long)number);
-	struct kept *one = arena_alloc(&engine->engine.arena, sizeof(*one));
-	*one = (struct kept){ "notify", arena_string(&engine->engine.arena, key),
-		              arena_string(&engine->engine.arena, value) };
-	engine->engine.keeps = one;
-	engine->engine.keep_count = 1;
-	engine->engine.patient = true;
-	engine->engine.done = notify_on_kept;
-	engine_port_send(notify->port, &engine->engine);
+	struct kept *one = arena_alloc(&engine->arena, sizeof(*one));
+	*one = (struct kept){ "notify", arena_string(&engine->arena, key),
+		              arena_string(&engine->arena, value) };
+	engine->keeps = one;
+	engine->keep_count = 1;
+	engine->patient = true;
+	engine->done = notify_on_kept;
+	engine_port_send(notify->port, engine);
 }
 
 static void on_over(void *context, struct parcel *parcel, const struct error *error)
@@ -193,6 +181,7 @@ struct notify *notify_new(struct engine_port *port, const struct notify_settings
 		return NULL;
 	struct notify *notify = NEW(struct notify);
 	notify->port = port;
+	notify->requests.size = sizeof(struct notify_request);
 	notify->loop = port->loop;
 	notify->means = means;
 	notify->timer = TIMER(notify_on_timer);
@@ -248,13 +237,7 @@ void notify_free(struct notify *notify)
 		notify->loaded = parcel->next;
 		parcel_free(parcel);
 	}
-	while (notify->all) {
-		struct notify_ask *engine = notify->all;
-		memory_unpoison(engine, sizeof(*engine));
-		notify->all = engine->next_of_all;
-		engine_request_free(&engine->engine);
-		free(engine);
-	}
+	engine_pool_free(&notify->requests, NULL);
 	free_means(&notify->means);
 	pthread_mutex_destroy(&notify->lock);
 	free(notify);

@@ -37,9 +37,9 @@ struct notify *notify_new(struct engine_port *port, const struct notify_settings
 /* Other settings from now on; false with a reason: nothing has changed. */
 bool notify_reload(struct notify *notify, const struct notify_settings *settings,
                    struct error *error);
-/* Ends the threads, within COURIER_GRACE_MS or little more; what was not delivered is kept. */
+/* Ends the threads within about COURIER_GRACE_MS. Undelivered notifications stay in the store. */
 void notify_free(struct notify *notify);
-/* What was kept, at the start; then that the engine leads. */
+/* At the start: restores a stored notification; then the engine leads. */
 void notify_load(struct notify *notify, const char *key, const char *value);
 void notify_begin(struct notify *notify);
 /* From the engine's listener: an event that is durable. */

@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 
+#include "api/engine/engine_pool.h"
 #include "api/notify/courier.h"
 #include "api/notify/notify.h"
 #include "base/map.h"
@@ -39,10 +40,10 @@ struct notify {
 	struct courier *courier;
 	int64_t last_number;
 	bool begun;
-	struct map tenants;         /* of struct notify_tenant, by id: read when they are needed */
-	struct text_map conditions; /* that hold, and were told: keys to any pointer */
-	struct parcel *loaded;      /* until it has begun */
-	struct notify_ask *spare, *all; /* all: also those that are under way */
+	struct map tenants;          /* of struct notify_tenant, by id: read when they are needed */
+	struct text_map conditions;  /* that hold, and were told: keys to any pointer */
+	struct parcel *loaded;       /* until it has begun */
+	struct engine_pool requests; /* of struct notify_request */
 	struct timer timer;
 	int64_t delivered, failed, dropped;
 };

@@ -5,9 +5,9 @@
 #include "core/record/record.h"
 #include "store/batch.h"
 
-/* A copy in memory of every record that is durable and not archived, with the indexes that
- * listing needs. The engine's threads fill it, batch by batch, as they become durable;
- * the loop's thread reads it. Readers hold the lock while they use what they got. */
+/* A copy in memory of all durable records that are not archived, with indexes for lists. The
+ * engine's threads add batches as they become durable; the loop's thread reads. A reader holds the
+ * lock for as long as it uses a record. */
 struct catalogue;
 
 struct catalogue *catalogue_new(void);

@@ -4,13 +4,17 @@
 static void add_part(struct gpu_books *books, const struct reservation_record *reservation,
                      const int64_t *part)
 {
-	if (reservation->phase == PHASE_CLAIM) {
+	if (reservation->phase == PHASE_CLAIM || reservation->phase == PHASE_WAKING) {
 		books->claimed += part[PART_MIB];
+		return;
+	}
+	if (reservation->away) {
+		books->used += part[PART_MEASURED];
 		return;
 	}
 	books->owners++;
 	books->used += max64(part[PART_MIB], part[PART_MEASURED]);
-	if (reservation->phase == PHASE_RELEASING) {
+	if (reservation->phase == PHASE_RELEASING || reservation->phase == PHASE_SUSPENDING) {
 		books->releasing += part[PART_MIB];
 		return;
 	}

@@ -7,10 +7,12 @@
 #include <string.h>
 
 enum role {
-	ROLE_ADMIN,  /* everything */
-	ROLE_TENANT, /* its own tenant and those below it: jobs, models, reports */
-	ROLE_VIEWER, /* reads: of its tenant (and below), or of all where tenant_id is 0 */
-	ROLE_AGENT,  /* a node: AgentService alone, and only as the node it is named after */
+	ROLE_ADMIN,     /* everything */
+	ROLE_TENANT,    /* its own tenant and those below it: jobs, models, reports */
+	ROLE_VIEWER,    /* reads: of its tenant (and below), or of all where tenant_id is 0 */
+	ROLE_AGENT,     /* a node: AgentService alone, and only as the node it is named after */
+	ROLE_GATEWAY,   /* a gateway: GatewayService alone, and only under its name */
+	ROLE_INFERENCE, /* asks models by a gateway, for its tenant, and nothing else */
 };
 
 /* What an identity was established by, so that the gate can tell later whether it still
@@ -26,12 +28,11 @@ struct identity {
 	enum role role;
 	int64_t tenant_id; /* 0: bound to none */
 	char name[96];     /* for the audit log: "token t-3f2a", "jwt alice", "open" */
-	char node[96];     /* ROLE_AGENT: the node; empty: any */
+	char node[96];     /* ROLE_AGENT, ROLE_GATEWAY: its name; empty: any */
 	struct credential credential;
 };
 
-/* The person or program behind it: the id of a token, or the subject of a JWT. Empty where nobody
- * has to sign in. */
+/* The user: the id of a token, or the subject of a JWT. Empty without sign-in. */
 static inline const char *identity_user(const struct identity *identity)
 {
 	if (identity->credential.kind == CREDENTIAL_OPEN)
@@ -39,12 +40,12 @@ static inline const char *identity_user(const struct identity *identity)
 	const char *space = strchr(identity->name, ' ');
 	return space ? space + 1 : "";
 }
-/* What explanations are redacted for: 0 sees all. */
+/* The tenant that explanations are redacted for; 0 sees all. */
 static inline int64_t identity_viewer(const struct identity *identity)
 {
 	return identity->tenant_id;
 }
-/* Whether it may change anything at all. */
+/* True if it may change anything. */
 static inline bool identity_may_change(const struct identity *identity)
 {
 	return identity->role == ROLE_ADMIN || identity->role == ROLE_TENANT;

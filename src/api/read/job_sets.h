@@ -6,8 +6,6 @@
 #include "base/ranktree.h"
 #include "core/record/types.h"
 
-enum { JOB_STATES = JOB_CANCELLED + 1 };
-
 /* Jobs of one tenant, or of all, in one state. */
 struct job_set {
 	struct ranktree by_id;       /* (id, 0) */

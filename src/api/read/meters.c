@@ -36,6 +36,10 @@ static int state_entered(const struct event *event)
 		return JOB_RUNNING;
 	case EVENT_JOB_PREEMPTED:
 		return JOB_PREEMPTED;
+	case EVENT_JOB_SUSPENDED:
+		return JOB_SUSPENDED;
+	case EVENT_JOB_RESUMED:
+		return JOB_RUNNING;
 	case EVENT_JOB_ENDED:
 		INVARIANT(event->value >= JOB_COMPLETED && event->value < METER_STATES);
 		return (int)event->value;

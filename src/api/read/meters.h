@@ -7,7 +7,7 @@
 #include "base/map.h"
 #include "core/record/effects.h"
 
-enum { METER_BUCKETS = 14, METER_STATES = JOB_CANCELLED + 1 };
+enum { METER_BUCKETS = 14, METER_STATES = JOB_STATES };
 
 /* Since the start. A bucket counts what took up to its bound, the last one all else. */
 struct meters {

@@ -83,7 +83,8 @@ bool roster_may_see(const struct roster *roster, const struct identity *identity
 {
 	if (identity->role == ROLE_ADMIN)
 		return true;
-	if (identity->role == ROLE_AGENT)
+	if (identity->role == ROLE_AGENT || identity->role == ROLE_GATEWAY ||
+	    identity->role == ROLE_INFERENCE)
 		return false;
 	if (identity->tenant_id == 0)
 		return identity->role == ROLE_VIEWER;

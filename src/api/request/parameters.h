@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "wire/text/query.h"
 
-/* For routes whose query is nobody's business: pages that a browser loads. */
+/* For routes that ignore their query: pages that a browser loads. */
 #define PARAMETERS_ANY "*"
 
 /* False with a reason if the query has a parameter that the route does not accept. The reason

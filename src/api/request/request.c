@@ -67,15 +67,7 @@ static void common_headers(struct request *request)
 
 static struct request *request_acquire(struct requests *requests)
 {
-	struct request *request = requests->spare;
-	if (request) {
-		memory_unpoison(request, sizeof(*request));
-		requests->spare = request->next;
-	} else {
-		request = NEW(struct request);
-		request->next_of_all = requests->all;
-		requests->all = request;
-	}
+	struct request *request = engine_pool_take(&requests->pool);
 	request->requests = requests;
 	request->service = requests->service;
 	request->exchange = NULL;
@@ -112,14 +104,10 @@ struct request *request_take_own(struct requests *requests)
 
 static void request_give_back(struct request *request)
 {
-	struct requests *requests = request->requests;
 	if (request->body.capacity > BODY_KEPT_BYTES)
 		buffer_free(&request->body);
 	buffer_clear(&request->body);
-	engine_request_reset(&request->engine);
-	request->next = requests->spare;
-	requests->spare = request;
-	memory_poison(request, sizeof(*request));
+	engine_pool_give_back(&request->requests->pool, request);
 }
 
 void request_drop(struct request *request)
@@ -141,17 +129,14 @@ void request_stream(struct request *request)
 	request->requests->count--;
 }
 
+static void free_body(void *request)
+{
+	buffer_free(&((struct request *)request)->body);
+}
+
 void requests_free(struct requests *requests)
 {
-	while (requests->all) {
-		struct request *request = requests->all;
-		memory_unpoison(request, sizeof(*request));
-		requests->all = request->next_of_all;
-		engine_request_free(&request->engine);
-		buffer_free(&request->body);
-		free(request);
-	}
-	requests->spare = NULL;
+	engine_pool_free(&requests->pool, free_body);
 }
 
 struct text request_segment(const struct request *request, size_t place)

@@ -2,6 +2,7 @@
 #ifndef API_REQUEST_REQUEST_H
 #define API_REQUEST_REQUEST_H
 
+#include "api/engine/engine_pool.h"
 #include "api/engine/engine_port.h"
 #include "api/read/identity.h"
 #include "wire/wire.h"
@@ -14,26 +15,25 @@ struct traffic;
 
 enum { REQUEST_ID_MAX = 64, REQUEST_HEADERS_MAX = 16, REQUEST_TAG_MAX = 24 };
 
-/* What all requests share. The pool keeps the memory of those that ended. */
+/* What all requests share. */
 struct requests {
 	struct engine_port *port;
 	struct gate *gate;
 	struct audit *audit;
 	struct traffic *traffic; /* counts them, for metrics */
 	struct service *service; /* for handlers */
-	struct request *spare, *all;
-	int64_t count; /* of clients: taken, and neither ended nor a stream */
+	struct engine_pool pool; /* of struct request */
+	int64_t count;           /* of clients: taken, and neither ended nor a stream */
 	uint64_t id_seed, id_count;
 };
 
-/* A REST request, a gRPC call or something that the service wants itself. It is taken from the
- * pool when the head of a request is there, and ends once: with its answer, or without one
- * because nobody waits for it any more. Everything that lives as long as it is in the engine
- * request's arena.
- * - REQUEST_ARRIVING: the client may just go.
- * - REQUEST_OPEN: it is ours to end.
- * - REQUEST_OVER: it has ended, and its exchange is somebody else's. If the engine still has the
- *   ask, the reply is dropped when it comes. */
+/* A REST request, a gRPC call or a request of the service itself. It is taken from the pool when
+ * the head of a request has arrived. It ends once: with its answer, or without one if the client is
+ * gone. Everything with its lifetime is in the arena of the engine request.
+ * - REQUEST_ARRIVING: the client may still leave.
+ * - REQUEST_OPEN: a handler must end it.
+ * - REQUEST_OVER: it has ended, and its exchange may not be used. If the engine still has the
+ *   engine request, the reply is dropped. */
 enum request_phase { REQUEST_ARRIVING, REQUEST_OPEN, REQUEST_OVER };
 
 struct request {
@@ -57,18 +57,16 @@ struct request {
 	int status;            /* that was answered */
 	void *message, *state; /* the handler's; message: of gRPC, as it was read */
 	void (*done)(struct engine_request *engine); /* the handler's */
-	struct request *next, *next_of_all;
 };
 
-/* `calls` is filled by the caller but for the pool. */
+/* The caller fills in `requests`, with the size of a request for the pool. */
 void requests_free(struct requests *requests);
 
 /* The exchange's context is the request from now on. */
 struct request *request_take(struct requests *requests, struct exchange *exchange);
-/* For something that the service wants itself: `done` gets the engine request, and request_drop
- * ends it. */
+/* A request of the service itself. `done` gets the engine request, and request_drop() ends it. */
 struct request *request_take_own(struct requests *requests);
-/* Ends it without an answer: nobody waits for one, or somebody else has given it. */
+/* Ends it without an answer: the client is gone, or has its answer already. */
 void request_drop(struct request *request);
 /* It stays open, and is ended by request_finish or request_drop. */
 void request_stream(struct request *request);
@@ -77,12 +75,12 @@ void request_stream(struct request *request);
 struct text request_segment(const struct request *request, size_t place);
 int64_t request_viewer(const struct request *request);
 
-/* Hands in the request's ask; `done` gets it back and finds the request by request_of, unless the
- * request has ended meanwhile. The request may ask again and again, one after the other. */
+/* Hands in the engine request. `done` gets it back and finds the request by request_of(), unless
+ * the request has ended meanwhile. A request may hand in one after the other. */
 void request_send(struct request *request, void (*done)(struct engine_request *engine));
-/* A command, a look at the core, a read of the store. A command other than a submission is
- * noted in the audit log, by its name and with what it is done to: the path of the resource.
- * request_command takes that of the request. */
+/* Hands in a command, a look at the core, or a read of the store. The audit log gets every command
+ * but submissions, with the path of the resource that it changes. request_command() takes the path
+ * of the request. */
 void request_command(struct request *request, void (*done)(struct engine_request *engine));
 void request_command_on(struct request *request, const char *object,
                         void (*done)(struct engine_request *engine));
@@ -103,10 +101,10 @@ static inline struct request *request_of(struct engine_request *engine)
 /* One more header for the answer. The value must last until then. */
 void request_header(struct request *request, const char *name, struct text value);
 
-/* Each of these answers and ends the request. Those for errors do so in the words of the
- * interface: JSON, or a status of gRPC. */
+/* Each of these answers and ends the request. Errors take the form of the interface: JSON, or a
+ * status of gRPC. */
 
-/* What was written to `body`; a read may have it not modified. */
+/* Answers with `body`; a read may get 304 instead. */
 void request_answer(struct request *request, int status, const char *content_type);
 void request_answer_json(struct request *request, int status);
 /* Like request_answer_json(), never compressed: for secrets. */

@@ -12,6 +12,7 @@ enum access {
 	ACCESS_CHANGE, /* administrators and tenants */
 	ACCESS_ADMIN,
 	ACCESS_AGENT,     /* nodes, and administrators */
+	ACCESS_GATEWAY,   /* gateways, and administrators */
 	ACCESS_SIGNED_IN, /* whoever has signed in */
 };
 

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "api/engine/engine_pool.h"
 #include "api/service/service.h"
 #include "api/service/service_state.h"
 #include "base/clock.h"
@@ -23,14 +24,13 @@ struct misreports {
 	struct audit *audit;
 	struct text_map tellers; /* by the node's name */
 	int64_t total;
-	struct note *notes; /* that are being kept */
+	struct engine_pool notes; /* of struct note */
 };
 
 /* An entry of the audit log on its way to the store. */
 struct note {
 	struct engine_request engine; /* first: one pointer is the other */
 	struct misreports *misreports;
-	struct note *next, **link;
 };
 
 struct misreports *misreports_new(struct engine_port *port, struct audit *audit)
@@ -38,24 +38,16 @@ struct misreports *misreports_new(struct engine_port *port, struct audit *audit)
 	struct misreports *misreports = NEW(struct misreports);
 
 	misreports->port = port;
+	misreports->notes.size = sizeof(struct note);
 	misreports->audit = audit;
 	return misreports;
-}
-
-static void free_note(struct note *note)
-{
-	engine_request_free(&note->engine);
-	free(note);
 }
 
 void misreports_free(struct misreports *misreports)
 {
 	if (!misreports)
 		return;
-	for (struct note *note = misreports->notes, *next; note; note = next) {
-		next = note->next;
-		free_note(note);
-	}
+	engine_pool_free(&misreports->notes, NULL);
 	for (size_t i = 0; i < misreports->tellers.capacity; i++)
 		free(misreports->tellers.entries[i].value);
 	text_map_free(&misreports->tellers);
@@ -67,24 +59,16 @@ static void misreports_on_kept(struct engine_request *engine)
 	struct note *note = (struct note *)engine;
 
 	audit_settle(note->misreports->audit, engine);
-	*note->link = note->next;
-	if (note->next)
-		note->next->link = note->link;
-	free_note(note);
+	engine_pool_give_back(&note->misreports->notes, note);
 }
 
 static void misreports_keep(struct misreports *misreports, const char *node, const char *detail)
 {
-	struct note *note = NEW(struct note);
+	struct note *note = engine_pool_take(&misreports->notes);
 	struct identity identity = { .role = ROLE_AGENT };
 
 	snprintf(identity.name, sizeof(identity.name), "node %.60s", node);
 	note->misreports = misreports;
-	note->next = misreports->notes;
-	note->link = &misreports->notes;
-	if (note->next)
-		note->next->link = &note->next;
-	misreports->notes = note;
 	note->engine.done = misreports_on_kept;
 	audit_note(misreports->audit, &note->engine,
 	           &(struct audit_entry){ .action = "misreport",

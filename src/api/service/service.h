@@ -28,14 +28,17 @@ struct service_settings {
 /* NULL with a reason. Sets the engine's listener. */
 struct service *service_new(struct engine_port *port, const struct service_settings *settings,
                             struct error *error);
-/* What was kept under a kind and a key is given back at the start, before the loop runs. */
+/* At the start, before the loop runs: restores what the store kept under a kind and a key. */
 void service_load_kept(struct service *service, const struct kept *keep);
 /* The engine leads: sessions begin. */
 void service_begin(struct service *service);
-/* What can change while it runs: rates, origins, keys, notifications, what agents are told. False:
- * nothing did. */
+/* Applies the settings that can change at run time: rates, origins, keys, notifications, settings
+ * of agents. False: nothing changed. */
 bool service_reload(struct service *service, const struct service_settings *settings,
                     struct error *error);
+/* The loop is stopping: ends the streams of nodes and health watches, which would not end by
+ * themselves. */
+void service_stop(struct service *service);
 void service_free(struct service *service);
 
 /* For the listeners: REST, WebSocket and dashboard; gRPC; metrics alone. The first serves

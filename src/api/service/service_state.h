@@ -10,12 +10,15 @@
 struct agents;
 struct audit;
 struct failure_audit;
+struct gateways;
+struct token_uses;
 struct grpc_services;
 struct hub;
 struct leases;
 struct misreports;
 struct notify;
 struct pages;
+struct recorder;
 struct router;
 struct streams;
 
@@ -29,9 +32,12 @@ struct service {
 	struct audit *audit;
 	struct misreports *misreports;
 	struct leases *leases;
+	struct gateways *gateways;
+	struct token_uses *token_uses;  /* tokens of models */
 	struct grpc_services *services; /* of gRPC */
 	struct notify *notify;          /* NULL: nobody is notified */
 	struct hub *hub;
+	struct recorder *recorder;
 	struct router *router;
 	struct pages *pages;
 	struct roster roster;
@@ -48,8 +54,8 @@ static inline struct catalogue *service_catalogue(const struct service *service)
 {
 	return service->port->catalogue;
 }
-/* In the middle of something long: lets those in who wait to write. What was got from the
- * catalogue before is not to be used any more. */
+/* During long work: lets writers of the catalogue proceed. Pointers into the catalogue are invalid
+ * afterwards. */
 static inline void service_breathe(const struct service *service, int64_t done)
 {
 	if (done % 32 != 31)

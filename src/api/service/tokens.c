@@ -8,7 +8,9 @@
 #include "api/auth/streams.h"
 #include "api/engine/audit.h"
 #include "api/service/service_state.h"
+#include "api/service/token_use.h"
 #include "api/text/ids.h"
+#include "api/text/resource_json.h"
 #include "api/text/times.h"
 #include "base/clock.h"
 #include "base/memory.h"
@@ -31,19 +33,35 @@ bool tokens_load(struct gate *gate, const char *value, struct error *error)
 	return true;
 }
 
-static void write_token(struct json_writer *json, const struct gate_token *token, const char *text)
+static void write_token(struct request *request, struct json_writer *json,
+                        const struct gate_token *token, const char *text)
 {
+	const struct field_value values[TOKEN_FIELDS_COUNT] = {
+		[TOKEN_FIELD_id] = FIELD_STRING(token->id),
+		[TOKEN_FIELD_token] = FIELD_STRING(text),
+		[TOKEN_FIELD_role] = FIELD_NUMBER(token->identity.role),
+		[TOKEN_FIELD_tenant_id] = FIELD_ID(token->identity.tenant_id),
+		[TOKEN_FIELD_node] =
+		    FIELD_STRING(token->identity.node[0] ? token->identity.node : NULL),
+		[TOKEN_FIELD_note] = FIELD_STRING(token->note),
+		[TOKEN_FIELD_created_at] =
+		    FIELD_NUMBER_IF(token->created_ms > 0, token->created_ms),
+		[TOKEN_FIELD_expires_at] =
+		    FIELD_NUMBER_IF(token->expires_ms > 0, token->expires_ms),
+		[TOKEN_FIELD_requests_per_minute] =
+		    FIELD_NUMBER_IF(token->requests_per_minute > 0, token->requests_per_minute),
+		[TOKEN_FIELD_tokens_per_minute] =
+		    FIELD_NUMBER_IF(token->tokens_per_minute > 0, token->tokens_per_minute),
+		[TOKEN_FIELD_max_streams] =
+		    FIELD_NUMBER_IF(token->max_streams > 0, token->max_streams),
+		[TOKEN_FIELD_budget_per_month] =
+		    FIELD_NUMBER_IF(token->budget_per_month > 0, token->budget_per_month),
+		[TOKEN_FIELD_month_cost] =
+		    FIELD_NUMBER(token_uses_of_key(request->service->token_uses, token->id)),
+	};
 	json_open_object(json, NULL);
-	json_put_string(json, "id", token->id);
-	if (text)
-		json_put_string(json, "token", text);
-	json_put_string(json, "role", gate_role_name(token->identity.role));
-	json_put_id(json, "tenant_id", ID_TENANT, token->identity.tenant_id);
-	if (token->identity.node[0])
-		json_put_string(json, "node", token->identity.node);
-	json_put_string(json, "note", token->note);
-	json_put_moment(json, "created_at", token->created_ms);
-	json_put_moment(json, "expires_at", token->expires_ms);
+	resource_write(&(struct resource_writer){
+	    .resource = &token_resource, .json = json, .values = values });
 	json_close(json);
 }
 
@@ -59,7 +77,7 @@ static void tokens_on_changed(struct engine_request *engine)
 		gate_put_token(request->service->gate, &change->token);
 		buffer_clear(&request->body);
 		request->json = json_writer_to(&request->body);
-		write_token(&request->json, &change->token, change->text);
+		write_token(request, &request->json, &change->token, change->text);
 		request_answer_secret(request, 201);
 	} else {
 		gate_remove_token(request->service->gate, change->token.id);
@@ -104,17 +122,26 @@ static void copy(char *to, size_t size, struct text text)
 	snprintf(to, size, "%.*s", (int)text.size, text.data ? text.data : "");
 }
 
+static int64_t read_limit(struct json_reader *reader, enum token_field at)
+{
+	const struct resource_field *field = &token_resource.fields[at];
+
+	return json_get_decimal(reader, field->name, field->digits, 1, field->most, 0);
+}
+
 static void read_token(const struct request *request, struct json_reader *reader,
                        struct gate_token *token)
 {
-	static const char *const roles[] = { "admin", "tenant", "viewer", "agent", NULL };
+	static const char *const roles[] = { "admin",   "tenant",    "viewer", "agent",
+		                             "gateway", "inference", NULL };
 	int role = json_get_word(reader, "role", roles, -1);
 	struct text expires = json_get_text(reader, "expires_in", 64);
 	int64_t duration_ms = 0;
 
 	token->created_ms = clock_unix_ms();
 	if (!reader->failed && role < 0)
-		json_fail(reader, "role", "is missing: admin, tenant, viewer or agent");
+		json_fail(reader, "role",
+		          "is missing: admin, tenant, viewer, agent, gateway or inference");
 	else
 		token->identity.role = role < 0 ? ROLE_VIEWER : (enum role)role;
 	if (!tokens_find_tenant(request, json_get_text(reader, "tenant_id", 96),
@@ -128,14 +155,22 @@ static void read_token(const struct request *request, struct json_reader *reader
 		json_fail(reader, "expires_in", "must be a duration such as \"30d\" or \"12h\"");
 	if (duration_ms > 0)
 		token->expires_ms = token->created_ms + duration_ms;
-	if (!reader->failed && token->identity.node[0] && token->identity.role != ROLE_AGENT)
-		json_fail(reader, "node", "is only for the role agent");
+	token->requests_per_minute = read_limit(reader, TOKEN_FIELD_requests_per_minute);
+	token->tokens_per_minute = read_limit(reader, TOKEN_FIELD_tokens_per_minute);
+	token->max_streams = read_limit(reader, TOKEN_FIELD_max_streams);
+	token->budget_per_month = read_limit(reader, TOKEN_FIELD_budget_per_month);
+	if (!reader->failed && token->identity.node[0] && token->identity.role != ROLE_AGENT &&
+	    token->identity.role != ROLE_GATEWAY)
+		json_fail(reader, "node", "is only for the roles agent and gateway");
 }
 
 void tokens_create(struct request *request)
 {
 	static const char *const known[] = {
-		"role", "tenant_id", "node", "note", "expires_in", NULL
+		"role",        "tenant_id",         "node",
+		"note",        "expires_in",        "requests_per_minute",
+		"max_streams", "tokens_per_minute", "budget_per_month",
+		NULL
 	};
 	struct error error = { 0 };
 	struct token_change change = { .text = "" };
@@ -168,7 +203,7 @@ void tokens_list(struct request *request)
 
 	json_open_array(json, "tokens");
 	for (size_t i = 0; i < count; i++)
-		write_token(json, list[i], NULL);
+		write_token(request, json, list[i], NULL);
 	json_close(json);
 	json_put_integer(json, "total", (int64_t)count);
 	json_close(json);

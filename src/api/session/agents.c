@@ -1,4 +1,4 @@
-/* agents.c - the sessions of nodes: what they say becomes asks, orders become messages */
+/* agents.c - the sessions of nodes: what they say becomes commands, orders become messages */
 #include "api/session/agents.h"
 
 #include <stdio.h>
@@ -7,6 +7,7 @@
 
 #include "api/session/agents_local.h"
 #include "base/memory.h"
+#include "core/record/orchestrator.h"
 #include "wire/text/json_writer.h"
 
 enum {
@@ -34,6 +35,7 @@ struct agents *agents_new(struct engine_port *port, const struct agents_settings
 	struct agents *agents = NEW(struct agents);
 
 	agents->port = port;
+	agents->requests.size = sizeof(struct agents_request);
 	agents->loop = port->loop;
 	agents->settings = *settings;
 	agents->settings.policy.acknowledge_ms =
@@ -52,9 +54,18 @@ static void free_node(struct agents_node *node)
 	if (node->session)
 		session_delete(node->session);
 	free(node->works);
+	free(node->uses);
 	free(node->slots);
 	free(node->name);
 	free(node);
+}
+
+void agents_stop(struct agents *agents)
+{
+	for (size_t i = 0; i < agents->count; i++)
+		if (agents->list[i]->stream)
+			agents_stream_end(agents->list[i]->stream, GRPC_UNAVAILABLE,
+			                  "the scheduler is stopping");
 }
 
 void agents_free(struct agents *agents)
@@ -68,13 +79,7 @@ void agents_free(struct agents *agents)
 	free(agents->list);
 	text_map_free(&agents->nodes);
 	agents_samples_free(agents);
-	while (agents->all) {
-		struct agents_request *request = agents->all;
-		memory_unpoison(request, sizeof(*request));
-		agents->all = request->next_of_all;
-		engine_request_free(&request->engine);
-		free(request);
-	}
+	engine_pool_free(&agents->requests, NULL);
 	for (size_t i = 0; i < agents->addresses.allowed_count; i++)
 		free((char *)agents->addresses.allowed[i]);
 	free((void *)agents->addresses.allowed);
@@ -156,24 +161,11 @@ void agents_begin(struct agents *agents)
 	agents->term = health.term;
 	agents->begun = true;
 	catalogue_lock(catalogue);
+	/* A node of Kubernetes that has no agent is not one that is silent. */
 	while ((record = catalogue_next(catalogue, &cursor)))
-		set_timer(agents_add_node(agents, record->name, true));
+		if (strcmp(record->boot, NODE_BOOT_KUBERNETES) != 0)
+			set_timer(agents_add_node(agents, record->name, true));
 	catalogue_unlock(catalogue);
-}
-
-static struct agents_request *take_ask(struct agents *agents)
-{
-	struct agents_request *request = agents->spare;
-
-	if (request) {
-		memory_unpoison(request, sizeof(*request));
-		agents->spare = request->next;
-		return request;
-	}
-	request = NEW(struct agents_request);
-	request->next_of_all = agents->all;
-	agents->all = request;
-	return request;
 }
 
 void agents_misreport(const struct agents_node *node, const char *sentence)
@@ -212,16 +204,13 @@ static void on_done(struct engine_request *done)
 		session_stored(node->session, now_ms(agents), request->connection, request->change,
 		               &outputs);
 	agents_do(node, node->stream, &outputs);
-	engine_request_reset(done);
-	request->next = agents->spare;
-	agents->spare = request;
-	memory_poison(request, sizeof(*request));
+	engine_pool_give_back(&agents->requests, request);
 }
 
 static void ask_core(struct agents_node *node, const struct session_output *output)
 {
 	struct agents *agents = node->agents;
-	struct agents_request *request = take_ask(agents);
+	struct agents_request *request = engine_pool_take(&agents->requests);
 
 	/* The command lives as long as the engine request, not as long as the outputs. */
 	request->engine.command = *command_copy(&request->engine.arena, output->command);
@@ -351,7 +340,7 @@ void agents_disconnected(struct agents_node *node)
 }
 
 /* Names are in URLs, in logs and on command lines. */
-static bool is_name(const char *name)
+static bool is_node_name(const char *name)
 {
 	size_t size = strlen(name);
 
@@ -363,7 +352,7 @@ static bool is_name(const char *name)
 
 bool agents_may_speak(const struct identity *identity, const char *name, struct error *error)
 {
-	if (!is_name(name))
+	if (!is_node_name(name))
 		return error_set(error, ERROR_INVALID,
 		                 "a node's name has 1 to %d letters, digits, dots and dashes",
 		                 NAME_BYTES_MAX);

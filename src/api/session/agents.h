@@ -38,6 +38,8 @@ struct agents_settings {
 };
 
 struct agents *agents_new(struct engine_port *port, const struct agents_settings *settings);
+/* Ends the streams of all nodes, which connect again later. */
+void agents_stop(struct agents *agents);
 void agents_free(struct agents *agents);
 /* Opens a session for each node in the catalogue: at the start, when leading. */
 void agents_begin(struct agents *agents);
@@ -74,6 +76,9 @@ int64_t agents_slot_active(const struct agents *agents, const char *node, int64_
 /* What a work of the node has used so far, as last measured; false: nothing is known. */
 bool agents_use(const struct agents *agents, const char *node, int64_t reservation_id,
                 struct task_use *use);
+/* MiB that the work uses of one GPU, as last measured; -1: nothing is known. */
+int64_t agents_part_use(const struct agents *agents, const char *node, int64_t reservation_id,
+                        const char *uuid);
 bool agents_is_connected(const struct agents *agents, const char *node);
 
 /* The output of a task. `part` gets it piece by piece, `end` is called once: with NULL, or

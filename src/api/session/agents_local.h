@@ -3,6 +3,7 @@
 #define API_SESSION_AGENTS_LOCAL_H
 
 #include "agent.pb-c.h"
+#include "api/engine/engine_pool.h"
 #include "api/session/agents.h"
 #include "base/map.h"
 
@@ -19,6 +20,12 @@ struct agents_stream {
 
 /* A node that is known, or has said hello. `session` outlives connections; at most one
  * stream is the node's. `legacy` speaks for a node that has no agent of ours. */
+/* What a work uses of a GPU. */
+struct part_use {
+	int64_t reservation_id, memory_mib;
+	uint64_t uuid; /* its hash */
+};
+
 struct agents_node {
 	struct agents *agents;
 	char *name;
@@ -30,17 +37,19 @@ struct agents_node {
 	int output_count;
 	struct work_sample *works; /* what they used, by reservation: as the last beat said */
 	size_t work_count, work_capacity;
+	struct part_use *uses; /* as the last beat that measured said */
+	size_t use_count, use_capacity;
 	struct slot_sample *slots; /* as the last beat said */
 	size_t slot_count, slot_capacity;
 };
 
-/* A command that came of what a node said. */
+/* A command that came of what a node said. Nobody is answered over an exchange: it carries its
+ * place in the node's stream, and outlives the connection that it came by. */
 struct agents_request {
 	struct engine_request engine; /* first: one pointer is the other */
 	struct agents *agents;
 	struct agents_node *node;
 	int64_t connection, change;
-	struct agents_request *next, *next_of_all;
 };
 
 struct agents {
@@ -54,8 +63,8 @@ struct agents {
 	struct text_map nodes; /* by name */
 	struct agents_node **list;
 	size_t count, capacity;
-	struct text_map samples;            /* of struct agents_sample, by UUID */
-	struct agents_request *spare, *all; /* all: also those that are under way */
+	struct text_map samples;     /* of struct agents_sample, by UUID */
+	struct engine_pool requests; /* of struct agents_request */
 	struct buffer scratch;
 	struct arena arena;   /* of one order */
 	struct arena packing; /* of one envelope */

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "api/session/agents_local.h"
+#include "base/hash.h"
 #include "base/memory.h"
 
 static void take_sample(struct agents *agents, const struct gpu_sample *from)
@@ -62,8 +63,22 @@ static void take_works(struct agents_node *node, const struct beat *beat)
 			node->works[node->work_count++] = beat->works[i];
 }
 
+/* A beat without samples measured nothing, so what was measured before still holds. */
+static void take_uses(struct agents_node *node, const struct beat *beat)
+{
+	if (beat->sample_count == 0)
+		return;
+	node->use_count = (size_t)beat->use_count;
+	array_reserve(node->uses, node->use_capacity, node->use_count + 1);
+	for (size_t i = 0; i < node->use_count; i++)
+		node->uses[i] =
+		    (struct part_use){ beat->uses[i].reservation_id, beat->uses[i].memory_mib,
+			               hash_text(beat->uses[i].uuid) };
+}
+
 void agents_take_beat(struct agents_node *node, const struct beat *beat)
 {
+	take_uses(node, beat);
 	take_gpus(node, beat);
 	take_works(node, beat);
 	take_slots(node, beat);
@@ -95,6 +110,18 @@ bool agents_use(const struct agents *agents, const char *node, int64_t reservati
 		return false;
 	*use = of->works[low].use;
 	return true;
+}
+
+int64_t agents_part_use(const struct agents *agents, const char *node, int64_t reservation_id,
+                        const char *uuid)
+{
+	const struct agents_node *of = node ? agents_find(agents, node) : NULL;
+	uint64_t hash = hash_text(uuid);
+
+	for (size_t i = 0; of && i < of->use_count; i++)
+		if (of->uses[i].reservation_id == reservation_id && of->uses[i].uuid == hash)
+			return of->uses[i].memory_mib;
+	return -1;
 }
 
 int64_t agents_slot_active(const struct agents *agents, const char *node, int64_t slot_id)

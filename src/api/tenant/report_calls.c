@@ -5,8 +5,10 @@
 
 #include "api/service/page.h"
 #include "api/service/service_state.h"
+#include "api/service/token_use.h"
 #include "api/tenant/tenant_calls.h"
 #include "api/text/ids.h"
+#include "api/text/resource_json.h"
 #include "api/text/times.h"
 #include "store/usage.h"
 
@@ -47,20 +49,27 @@ static bool read_format(struct request *request, struct report *report)
 	return false;
 }
 
+bool report_read_period(struct request *request, int64_t *from_ms, int64_t *until_ms)
+{
+	if (!report_read_time(request, "to", service_time_ms(request->service), until_ms) ||
+	    !report_read_time(request, "from", max64(*until_ms - MONTH_MS, 0), from_ms))
+		return false;
+	if (*from_ms < *until_ms)
+		return true;
+	/* They may be in what the request owns, which is gone with its answer. */
+	request_refuse(request, 400, "invalid", "from must be before to");
+	return false;
+}
+
 static struct report *read_report(struct request *request)
 {
 	struct report *report = arena_alloc(&request->engine.arena, sizeof(*report));
 	*report = (struct report){ .now_ms = service_time_ms(request->service) };
 	request->state = report;
-	if (!report_read_time(request, "to", report->now_ms, &report->until_ms) ||
-	    !report_read_time(request, "from", max64(report->until_ms - MONTH_MS, 0),
-	                      &report->from_ms) ||
+	if (!report_read_period(request, &report->from_ms, &report->until_ms) ||
 	    !read_format(request, report))
 		return NULL;
-	if (report->from_ms < report->until_ms)
-		return report;
-	request_refuse(request, 400, "invalid", "from must be before to");
-	return NULL;
+	return report;
 }
 
 static bool read_usage(struct engine_request *engine, struct store *store, struct error *error)
@@ -72,7 +81,11 @@ static bool read_usage(struct engine_request *engine, struct store *store, struc
 
 /* A tenant's line. A tenant without any use has one if a tenant below it has some. */
 struct line {
-	struct usage own, all;              /* of the tenant itself; and with those below it */
+	struct usage own, all; /* of the tenant itself; and with those below it */
+	struct tokens {
+		struct token_use use;
+		int64_t credit;
+	} own_tokens, all_tokens;
 	const struct tenant_record *tenant; /* NULL: deleted since */
 };
 
@@ -97,6 +110,8 @@ static void usage_add(struct usage *to, const struct usage *more)
 	to->cancelled += more->cancelled;
 	to->runs += more->runs;
 	to->gpu_ms += more->gpu_ms;
+	to->waste.idle_gpu_ms += more->waste.idle_gpu_ms;
+	to->waste.lost_gpu_ms += more->waste.lost_gpu_ms;
 	to->cost += more->cost;
 	to->gpu_memory_s += more->gpu_memory_s;
 	to->cpu_s += more->cpu_s;
@@ -134,6 +149,42 @@ static void line_add_usage(struct request *request, struct map *lines, const str
 	}
 }
 
+static void tokens_add(struct tokens *to, const struct tokens *more)
+{
+	token_use_add(&to->use, &more->use);
+	to->credit += more->credit;
+}
+
+struct token_reading {
+	struct request *request;
+	struct map *lines;
+};
+
+static void line_add_tokens(const struct token_reading *reading, int64_t tenant_id,
+                            const struct tokens *tokens)
+{
+	struct request *request = reading->request;
+	const struct roster *roster = &request->service->roster;
+	int64_t id = tenant_id;
+
+	if (id > 0 && line_is_wanted(request, id))
+		tokens_add(&line_get(request, reading->lines, id)->own_tokens, tokens);
+	for (size_t level = 0; id != 0 && level <= roster->by_id.count; level++) {
+		const struct roster_tenant *tenant = roster_find(roster, id);
+		if (line_is_wanted(request, id))
+			tokens_add(&line_get(request, reading->lines, id)->all_tokens, tokens);
+		id = tenant ? tenant->parent_id : 0;
+	}
+}
+
+static void take_tokens(void *context, const struct token_line *line)
+{
+	line_add_tokens(context, line->tenant_id, &(struct tokens){ .use = *line->use });
+	if (line->use->cost > 0)
+		line_add_tokens(context, line->owner_id,
+		                &(struct tokens){ .credit = line->use->cost });
+}
+
 static int line_compare(const void *left, const void *right)
 {
 	int64_t a = (*(struct line *const *)left)->own.tenant_id,
@@ -148,6 +199,8 @@ static struct lines report_lines(struct request *request)
 	struct map map = { 0 };
 	for (int64_t i = 0; i < report->count; i++)
 		line_add_usage(request, &map, &report->usage[i]);
+	token_uses_each(request->service->token_uses, report->from_ms, report->until_ms,
+	                take_tokens, &(struct token_reading){ request, &map });
 	struct lines lines = {
 		arena_alloc(&request->engine.arena, (map.count + 1) * sizeof(struct line *)), 0
 	};
@@ -160,31 +213,64 @@ static struct lines report_lines(struct request *request)
 	return lines;
 }
 
-static void put_figures(struct json_writer *json, const struct usage *usage)
+static int64_t useful_gpu_ms(int64_t gpu_ms, const struct waste *waste)
 {
-	json_put_integer(json, "jobs", usage->jobs);
-	json_put_integer(json, "completed_jobs", usage->completed);
-	json_put_integer(json, "failed_jobs", usage->failed);
-	json_put_integer(json, "cancelled_jobs", usage->cancelled);
-	json_put_integer(json, "runs", usage->runs);
-	json_put_decimal(json, "gpu_hours", usage->gpu_ms / HOUR_MS, 3);
-	json_put_decimal(json, "gpu_memory_mb_hours", usage->gpu_memory_s / HOUR_S, 0);
-	json_put_decimal(json, "cpu_core_hours", usage->cpu_s / HOUR_S, 3);
+	return max64(gpu_ms - waste->idle_gpu_ms - waste->lost_gpu_ms, 0);
 }
+
+/* The rows that a report and its part with children have in common. */
+#define GIVE_USAGE(TABLE, usage, tokens)                                                           \
+	[TABLE##_FIELD_jobs] = FIELD_NUMBER((usage)->jobs),                                        \
+	[TABLE##_FIELD_completed_jobs] = FIELD_NUMBER((usage)->completed),                         \
+	[TABLE##_FIELD_failed_jobs] = FIELD_NUMBER((usage)->failed),                               \
+	[TABLE##_FIELD_cancelled_jobs] = FIELD_NUMBER((usage)->cancelled),                         \
+	[TABLE##_FIELD_runs] = FIELD_NUMBER((usage)->runs),                                        \
+	[TABLE##_FIELD_gpu_hours] = FIELD_NUMBER((usage)->gpu_ms / HOUR_MS),                       \
+	[TABLE##_FIELD_useful_gpu_hours] =                                                         \
+	    FIELD_NUMBER(useful_gpu_ms((usage)->gpu_ms, &(usage)->waste) / HOUR_MS),               \
+	[TABLE##_FIELD_idle_gpu_hours] = FIELD_NUMBER((usage)->waste.idle_gpu_ms / HOUR_MS),       \
+	[TABLE##_FIELD_lost_gpu_hours] = FIELD_NUMBER((usage)->waste.lost_gpu_ms / HOUR_MS),       \
+	[TABLE##_FIELD_gpu_memory_mb_hours] = FIELD_NUMBER((usage)->gpu_memory_s / HOUR_S),        \
+	[TABLE##_FIELD_cpu_core_hours] = FIELD_NUMBER((usage)->cpu_s / HOUR_S),                    \
+	[TABLE##_FIELD_cost] = FIELD_NUMBER((usage)->cost),                                        \
+	[TABLE##_FIELD_requests] = FIELD_NUMBER((tokens)->use.requests),                           \
+	[TABLE##_FIELD_prompt_tokens] = FIELD_NUMBER((tokens)->use.prompt),                        \
+	[TABLE##_FIELD_cached_tokens] = FIELD_NUMBER((tokens)->use.cached),                        \
+	[TABLE##_FIELD_completion_tokens] = FIELD_NUMBER((tokens)->use.completion),                \
+	[TABLE##_FIELD_tokens_cost] = FIELD_NUMBER((tokens)->use.cost),                            \
+	[TABLE##_FIELD_tokens_credit] = FIELD_NUMBER((tokens)->credit)
+
+static void write_children(struct resource_writer *writer)
+{
+	const struct line *line = writer->context;
+	const struct field_value values[USAGE_FIELDS_COUNT] = { GIVE_USAGE(USAGE, &line->all,
+		                                                           &line->all_tokens) };
+
+	json_open_object(writer->json, writer->field->name);
+	resource_write(&(struct resource_writer){
+	    .resource = writer->field->nested, .json = writer->json, .values = values });
+	json_close(writer->json);
+}
+
+static void (*const writers[REPORT_FIELDS_COUNT])(struct resource_writer *) = {
+	[REPORT_FIELD_including_children] = write_children,
+};
 
 static void put_line(struct json_writer *json, const char *key, const struct line *line)
 {
+	const struct field_value values[REPORT_FIELDS_COUNT] = {
+		[REPORT_FIELD_tenant_id] = FIELD_ID(line->own.tenant_id),
+		[REPORT_FIELD_tenant] = FIELD_STRING(line->tenant ? line->tenant->name : NULL),
+		[REPORT_FIELD_cost_per_gpu_hour] =
+		    FIELD_NUMBER(line->tenant ? line->tenant->cost_per_gpu_hour : 0),
+		GIVE_USAGE(REPORT, &line->own, &line->own_tokens),
+	};
 	json_open_object(json, key);
-	json_put_id(json, "tenant_id", ID_TENANT, line->own.tenant_id);
-	json_put_string(json, "tenant", line->tenant ? line->tenant->name : NULL);
-	put_figures(json, &line->own);
-	json_put_decimal(json, "cost_per_gpu_hour",
-	                 line->tenant ? line->tenant->cost_per_gpu_hour : 0, 6);
-	json_put_decimal(json, "cost", line->own.cost, 6);
-	json_open_object(json, "including_children");
-	put_figures(json, &line->all);
-	json_put_decimal(json, "cost", line->all.cost, 6);
-	json_close(json);
+	resource_write(&(struct resource_writer){ .resource = &report_resource,
+	                                          .json = json,
+	                                          .special = writers,
+	                                          .values = values,
+	                                          .context = line });
 	json_close(json);
 }
 
@@ -218,6 +304,21 @@ static void put_csv_figures(struct buffer *text, const struct usage *usage)
 	put_csv_decimal(text, usage->cpu_s / HOUR_S, 1000, 3);
 }
 
+static void put_csv_tokens(struct buffer *text, const struct tokens *tokens)
+{
+	buffer_print(text, ",%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64, tokens->use.requests,
+	             tokens->use.prompt, tokens->use.cached, tokens->use.completion);
+	put_csv_decimal(text, tokens->use.cost, 1000000, 6);
+	put_csv_decimal(text, tokens->credit, 1000000, 6);
+}
+
+static void put_csv_waste(struct buffer *text, const struct usage *usage)
+{
+	put_csv_decimal(text, useful_gpu_ms(usage->gpu_ms, &usage->waste) / HOUR_MS, 1000, 3);
+	put_csv_decimal(text, usage->waste.idle_gpu_ms / HOUR_MS, 1000, 3);
+	put_csv_decimal(text, usage->waste.lost_gpu_ms / HOUR_MS, 1000, 3);
+}
+
 static void put_csv_line(struct buffer *text, const struct line *line)
 {
 	buffer_print(text, "tenant-%" PRId64 ",", line->own.tenant_id);
@@ -228,7 +329,12 @@ static void put_csv_line(struct buffer *text, const struct line *line)
 	buffer_print(text, ",%" PRId64, line->own.runs);
 	put_csv_figures(text, &line->all);
 	put_csv_decimal(text, line->all.cost, 1000000, 6);
-	buffer_print(text, ",%" PRId64 "\r\n", line->all.runs);
+	buffer_print(text, ",%" PRId64, line->all.runs);
+	put_csv_waste(text, &line->own);
+	put_csv_waste(text, &line->all);
+	put_csv_tokens(text, &line->own_tokens);
+	put_csv_tokens(text, &line->all_tokens);
+	buffer_text(text, "\r\n");
 }
 
 static void answer_csv(struct request *request)
@@ -238,6 +344,11 @@ static void answer_csv(struct request *request)
 		"cancelled_jobs", "gpu_hours",      "gpu_memory_mb_hours",
 		"cpu_core_hours", "cost",           "runs",
 	};
+	static const char *const wastes[] = { "useful", "idle", "lost" };
+	static const char *const tokens[] = {
+		"requests",          "prompt_tokens", "cached_tokens",
+		"completion_tokens", "tokens_cost",   "tokens_credit"
+	};
 	struct catalogue *catalogue = service_catalogue(request->service);
 	buffer_clear(&request->body);
 	buffer_text(&request->body,
@@ -245,6 +356,14 @@ static void answer_csv(struct request *request)
 	            "gpu_memory_mb_hours,cpu_core_hours,cost_per_gpu_hour,cost,runs");
 	for (size_t i = 0; i < sizeof(figures) / sizeof(figures[0]); i++)
 		buffer_print(&request->body, ",including_children_%s", figures[i]);
+	for (int i = 0; i < 2; i++)
+		for (size_t j = 0; j < 3; j++)
+			buffer_print(&request->body, ",%s%s_gpu_hours",
+			             i == 1 ? "including_children_" : "", wastes[j]);
+	for (int i = 0; i < 2; i++)
+		for (size_t t = 0; t < sizeof(tokens) / sizeof(tokens[0]); t++)
+			buffer_print(&request->body, ",%s%s", i > 0 ? "including_children_" : "",
+			             tokens[t]);
 	buffer_text(&request->body, "\r\n");
 	catalogue_lock(catalogue);
 	struct lines lines = report_lines(request);
@@ -267,7 +386,7 @@ static void answer_billing(struct engine_request *engine)
 	struct request *request = request_of(engine);
 	const struct report *report = request->state;
 	struct catalogue *catalogue = service_catalogue(request->service);
-	int64_t cost = 0;
+	int64_t cost = 0, token_cost = 0;
 	if (!engine->ok) {
 		request_fail(request, &engine->error);
 		return;
@@ -284,11 +403,13 @@ static void answer_billing(struct engine_request *engine)
 	for (size_t i = 0; i < lines.count; i++) {
 		/* What a tenant used is in the lines of those above it too: counted once. */
 		cost += lines.at[i]->own.cost;
+		token_cost += lines.at[i]->own_tokens.use.cost;
 		put_line(json, NULL, lines.at[i]);
 	}
 	catalogue_unlock(catalogue);
 	json_close(json);
 	json_put_decimal(json, "total_cost", cost, 6);
+	json_put_decimal(json, "total_tokens_cost", token_cost, 6);
 	json_close(json);
 	request_answer_json(request, 200);
 }
@@ -353,6 +474,7 @@ void report_calls_usage(struct request *request)
 struct job_report {
 	struct job_usage_filter filter;
 	struct job_usage *usage;
+	struct owner_usage *owners;
 	int64_t count;
 };
 
@@ -361,6 +483,19 @@ static bool read_job_usage(struct engine_request *engine, struct store *store, s
 	struct job_report *jobs = request_of(engine)->state;
 	return usage_read_jobs(store, &jobs->filter, &engine->arena, &jobs->usage, &jobs->count,
 	                       error);
+}
+
+static void put_hours(struct json_writer *json, const char *key, int64_t gpu_ms)
+{
+	json_put_decimal(json, key, muldiv_down(gpu_ms, 1000, HOUR_MS), 6);
+}
+
+static void put_waste(struct json_writer *json, int64_t gpu_ms, const struct waste *waste)
+{
+	put_hours(json, "gpu_hours", gpu_ms);
+	put_hours(json, "useful_gpu_hours", useful_gpu_ms(gpu_ms, waste));
+	put_hours(json, "idle_gpu_hours", waste->idle_gpu_ms);
+	put_hours(json, "lost_gpu_hours", waste->lost_gpu_ms);
 }
 
 static void answer_jobs(struct engine_request *engine)
@@ -380,7 +515,7 @@ static void answer_jobs(struct engine_request *engine)
 		json_open_object(json, NULL);
 		json_put_id(json, "job_id", ID_JOB, usage->job_id);
 		json_put_id(json, "tenant_id", ID_TENANT, usage->tenant_id);
-		json_put_decimal(json, "gpu_hours", muldiv_down(usage->gpu_ms, 1000, HOUR_MS), 6);
+		put_waste(json, usage->gpu_ms, &usage->waste);
 		json_put_decimal(json, "cost", usage->cost, 6);
 		json_close(json);
 	}
@@ -389,6 +524,19 @@ static void answer_jobs(struct engine_request *engine)
 		json_put_id(json, "next_after", ID_JOB, jobs->usage[jobs->count - 1].job_id);
 	json_close(json);
 	request_answer_json(request, 200);
+}
+
+bool report_find_tenant(struct request *request, struct text name, int64_t *id)
+{
+	const struct roster *roster = &request->service->roster;
+	const struct roster_tenant *tenant = roster_named(roster, name);
+
+	if (!tenant || !roster_may_see(roster, &request->identity, tenant->id)) {
+		request_unknown(request, "tenant", name);
+		return false;
+	}
+	*id = tenant->id;
+	return true;
 }
 
 /* The tenants that the caller may see, or the one that it names. */
@@ -400,15 +548,8 @@ static bool read_tenants(struct request *request, struct job_usage_filter *filte
 	    arena_alloc(&request->engine.arena, (roster->by_id.count + 1) * sizeof(*ids));
 
 	filter->tenant_ids = ids;
-	if (name.size > 0) {
-		const struct roster_tenant *tenant = roster_named(roster, name);
-		if (!tenant || !roster_may_see(roster, &request->identity, tenant->id)) {
-			request_unknown(request, "tenant", name);
-			return false;
-		}
-		ids[filter->tenant_count++] = tenant->id;
-		return true;
-	}
+	if (name.size > 0)
+		return report_find_tenant(request, name, &ids[filter->tenant_count++]);
 	if (roster_sees_all(&request->identity))
 		return true;
 	ids[filter->tenant_count++] = -1; /* Without it, no tenant would mean all. */
@@ -420,20 +561,72 @@ static bool read_tenants(struct request *request, struct job_usage_filter *filte
 	return true;
 }
 
-void report_calls_jobs(struct request *request)
+/* What the caller asks for, or NULL: then the request is answered. */
+static struct job_report *read_job_report(struct request *request)
 {
 	struct job_report *jobs = arena_alloc(&request->engine.arena, sizeof(*jobs));
 	const struct report *report = read_report(request);
 	struct page page;
 
 	if (!report || !page_read(request, ID_JOB, &page))
-		return;
+		return NULL;
 	*jobs = (struct job_report){ .filter = { .from_ms = report->from_ms,
 		                                 .until_ms = report->until_ms,
 		                                 .now_ms = report->now_ms,
 		                                 .before_id = page.after,
 		                                 .limit = page.limit } };
 	request->state = jobs;
-	if (read_tenants(request, &jobs->filter))
+	return read_tenants(request, &jobs->filter) ? jobs : NULL;
+}
+
+void report_calls_jobs(struct request *request)
+{
+	if (read_job_report(request))
 		request_read(request, read_job_usage, answer_jobs);
+}
+
+/* By owner. */
+
+static bool read_owner_usage(struct engine_request *engine, struct store *store,
+                             struct error *error)
+{
+	struct job_report *jobs = request_of(engine)->state;
+	return usage_read_owners(store, &jobs->filter, &engine->arena, &jobs->owners, &jobs->count,
+	                         error);
+}
+
+static void answer_owners(struct engine_request *engine)
+{
+	struct request *request = request_of(engine);
+	const struct job_report *jobs = request->state;
+	const struct roster *roster = &request->service->roster;
+	if (!engine->ok) {
+		request_fail(request, &engine->error);
+		return;
+	}
+	struct json_writer *json = request_object(request);
+	json_put_moment(json, "from", jobs->filter.from_ms);
+	json_put_moment(json, "to", jobs->filter.until_ms);
+	json_open_array(json, "owners");
+	for (int64_t i = 0; i < jobs->count; i++) {
+		const struct owner_usage *usage = &jobs->owners[i];
+		const struct roster_tenant *tenant = roster_find(roster, usage->tenant_id);
+		json_open_object(json, NULL);
+		json_put_string(json, "user", *usage->user ? usage->user : NULL);
+		json_put_id(json, "tenant_id", ID_TENANT, usage->tenant_id);
+		json_put_string(json, "tenant", tenant ? tenant->name : NULL);
+		json_put_integer(json, "jobs", usage->jobs);
+		put_waste(json, usage->gpu_ms, &usage->waste);
+		json_put_decimal(json, "cost", usage->cost, 6);
+		json_close(json);
+	}
+	json_close(json);
+	json_close(json);
+	request_answer_json(request, 200);
+}
+
+void report_calls_owners(struct request *request)
+{
+	if (read_job_report(request))
+		request_read(request, read_owner_usage, answer_owners);
 }

@@ -8,5 +8,11 @@
 void report_calls_usage(struct request *request);
 void report_calls_billing(struct request *request);
 void report_calls_jobs(struct request *request);
+void report_calls_owners(struct request *request);
+
+/* Of the query. False: it was answered. The last 30 days where nothing is said. */
+bool report_read_period(struct request *request, int64_t *from_ms, int64_t *until_ms);
+/* A tenant that the caller may see, by its name or id. False: it was answered. */
+bool report_find_tenant(struct request *request, struct text name, int64_t *id);
 
 #endif

@@ -173,6 +173,18 @@ static void tenant_json_check_name(struct json_reader *reader, const struct tena
 		json_fail(reader, "name", "looks like an id: give the tenant another name");
 }
 
+/* What is guaranteed can be had; a tenant without a weight would get nothing of what is shared. */
+static void check_amounts(struct json_reader *reader, const struct tenant_record *tenant)
+{
+	if (tenant->quota_gpu != QUOTA_UNSET && tenant->quota_gpu != UNLIMITED &&
+	    tenant->quota_gpu > tenant->limit_gpu)
+		json_fail(reader, json_has(reader, "quota_gpus") ? "quota_gpus" : "max_gpus",
+		          "contradicts the tenant's %s: a quota is at most the limit",
+		          json_has(reader, "quota_gpus") ? "max_gpus" : "quota_gpus");
+	if (tenant->weight == 0)
+		json_fail(reader, "fair_share_weight", "must be more than 0");
+}
+
 bool tenant_json_read(struct text body, const struct roster *roster, struct arena *arena,
                       struct tenant_record *tenant, struct error *error)
 {
@@ -191,6 +203,7 @@ bool tenant_json_read(struct text body, const struct roster *roster, struct aren
 	read_parent(&reader, roster, tenant);
 	read_priority(&reader, tenant);
 	tenant_json_read_payload(&reader, arena, tenant);
+	check_amounts(&reader, tenant);
 	bool read = resource_change_end(&change);
 	json_decref(json);
 	return read;

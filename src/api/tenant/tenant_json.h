@@ -16,7 +16,7 @@ struct tenant_record tenant_json_default(void);
 bool tenant_json_read(struct text body, const struct roster *roster, struct arena *arena,
                       struct tenant_record *tenant, struct error *error);
 
-/* Writes it, with what it uses now and has used. `jobs` is how many it ever had. */
+/* Writes the tenant with its current and total use. `jobs`: all jobs that it ever had. */
 void tenant_json_write(struct json_writer *json, const char *key,
                        const struct tenant_record *tenant, const struct tenant_figures *figures,
                        int64_t jobs);

@@ -104,30 +104,62 @@ static void what_is_no_duration_is_refused(void **state)
 		assert_false(duration_read(text_of(texts[i]), DURATION_MAX_MS, &ms));
 }
 
+static bool array_of(const char *text, struct arena *arena, struct array_range *range)
+{
+	struct error error = { 0 };
+	return array_range_read(text_of(text), arena, range, &error);
+}
+
 static void a_range_has_both_ends_and_perhaps_a_limit(void **state)
 {
 	(void)state;
+	struct arena arena = { 0 };
 	struct array_range range;
-	struct error error = { 0 };
-	assert_true(array_range_read(TEXT("1-100%8"), &range, &error));
+	assert_true(array_of("1-100%8", &arena, &range));
 	assert_int_equal(range.from, 1);
 	assert_int_equal(range.to, 100);
 	assert_int_equal(range.limit, 8);
-	assert_true(array_range_read(TEXT("0-3"), &range, &error));
+	assert_int_equal(range.count, 100);
+	assert_null(range.indices);
+	assert_true(array_of("0-3", &arena, &range));
 	assert_int_equal(range.limit, 0);
+	arena_free(&arena);
+}
+
+static void an_array_may_have_steps_and_single_indices(void **state)
+{
+	(void)state;
+	struct arena arena = { 0 };
+	struct array_range range;
+	assert_true(array_of("0-90:10", &arena, &range));
+	assert_int_equal(range.count, 10);
+	assert_int_equal(range.indices[9], 90);
+	assert_true(array_of("7,1,3-5,4%2", &arena, &range));
+	assert_int_equal(range.count, 5);
+	assert_int_equal(range.from, 1);
+	assert_int_equal(range.to, 7);
+	assert_int_equal(range.limit, 2);
+	static const int64_t expected[] = { 1, 3, 4, 5, 7 };
+	assert_memory_equal(range.indices, expected, sizeof(expected));
+	assert_true(array_of("5", &arena, &range));
+	assert_int_equal(range.count, 1);
+	arena_free(&arena);
 }
 
 static void what_is_no_range_is_refused_with_an_example(void **state)
 {
 	(void)state;
-	static const char *const texts[] = { "",      "5",   "1-",  "-5",      "1-5%",
-		                             "1-5%0", "5-1", "0-0", "1-20000", "1-5x" };
+	static const char *const texts[] = { "",       "1-",   "-5",      "1-5%", "1-5%0",  "5-1",
+		                             "0-0",    "0",    "1-20000", "1-5x", "1-5:0",  "1,,2",
+		                             "1-9:1:", "1,2,", "1:2",     ",1",   "1-2%2,5" };
+	struct arena arena = { 0 };
 	struct array_range range;
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
 		struct error error = { 0 };
-		assert_false(array_range_read(text_of(texts[i]), &range, &error));
+		assert_false(array_range_read(text_of(texts[i]), &arena, &range, &error));
 		assert_int_equal(error.code, ERROR_INVALID);
 	}
+	arena_free(&arena);
 }
 
 int main(void)
@@ -141,6 +173,7 @@ int main(void)
 		cmocka_unit_test(a_duration_adds_up_its_units),
 		cmocka_unit_test(what_is_no_duration_is_refused),
 		cmocka_unit_test(a_range_has_both_ends_and_perhaps_a_limit),
+		cmocka_unit_test(an_array_may_have_steps_and_single_indices),
 		cmocka_unit_test(what_is_no_range_is_refused_with_an_example),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

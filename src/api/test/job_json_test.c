@@ -214,6 +214,30 @@ static void models_and_labels_are_put_in_the_cores_form(void **state)
 	assert_string_equal(f->submit.job.node_labels, "a=2\nz=1");
 }
 
+static void groups_and_counted_resources_are_put_in_the_cores_form(void **state)
+{
+	struct fixture *f = *state;
+
+	accept(f,
+	       "{\"image\":\"i\",\"tenant_id\":2,\"resources\":{\"rdma\":\"2\"},\"group\":\"web\","
+	       "\"spread\":{\"zone\":\"1\"},\"apart\":{\"node\":\"web\"},"
+	       "\"together\":{\"label:row\":\"db\"}}");
+	assert_string_equal(f->submit.job.resources, "rdma=2");
+	assert_string_equal(f->submit.job.marks, "@tenant=2\n@group=web");
+	assert_string_equal(f->submit.job.rules, "spread zone 1 0 - @group=web&@tenant=2\n"
+	                                         "apart node @group=web&@tenant=2\n"
+	                                         "together label:row @group=db&@tenant=2");
+	accept(f, "{\"image\":\"i\",\"tenant_id\":2}");
+	assert_string_equal(f->submit.job.rules, "");
+	assert_string_equal(f->submit.job.marks, "");
+	job_json_refuse(f, "{\"image\":\"i\",\"tenant_id\":2,\"spread\":{\"node\":\"1\"}}",
+	                "spread needs group");
+	job_json_refuse(f, "{\"image\":\"i\",\"tenant_id\":2,\"apart\":{\"node\":\"a&b\"}}",
+	                "apart must have names without blanks");
+	job_json_refuse(f, "{\"image\":\"i\",\"tenant_id\":2,\"group\":\"a b\"}",
+	                "group must be of letters");
+}
+
 static void an_unknown_field_is_refused_with_the_one_that_was_meant(void **state)
 {
 	job_json_refuse(*state, "{\"tenant_id\":1,\"gpu_cout\":1}", "did you mean gpu_count?");
@@ -397,6 +421,7 @@ int main(void)
 		TEST(dependencies_are_ids_or_objects),
 		TEST(arrays_deadlines_and_runtimes_are_read),
 		TEST(models_and_labels_are_put_in_the_cores_form),
+		TEST(groups_and_counted_resources_are_put_in_the_cores_form),
 		TEST(an_unknown_field_is_refused_with_the_one_that_was_meant),
 		TEST(what_the_service_itself_tells_may_be_sent_back),
 		TEST(a_field_twice_is_refused),

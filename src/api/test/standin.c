@@ -60,6 +60,8 @@ static void standin_deliver(const struct engine_listener *listener, const struct
 	case EFFECT_START:
 	case EFFECT_STOP:
 	case EFFECT_LOAD:
+	case EFFECT_SUSPEND:
+	case EFFECT_RESUME:
 		if (listener->order)
 			listener->order(listener->context, effect);
 		break;

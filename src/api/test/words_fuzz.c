@@ -27,10 +27,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		INVARIANT(number >= 0);
 	if (duration_read(text, DURATION_MAX_MS, &number))
 		INVARIANT(number >= 0 && number <= INT64_C(10000) * 86400000);
-	if (array_range_read(text, &range, &error))
-		INVARIANT(range.from >= 0 && range.to >= range.from &&
-		          range.to - range.from < 10000 && range.limit >= 0);
-	else
+	struct arena arena = { 0 };
+	if (array_range_read(text, &arena, &range, &error)) {
+		INVARIANT(range.from >= 0 && range.to >= range.from && range.count > 0 &&
+		          range.count <= ARRAY_JOBS_MAX && range.limit >= 0);
+		for (int64_t i = 1; range.indices && i < range.count; i++)
+			INVARIANT(range.indices[i - 1] < range.indices[i]);
+		INVARIANT(range.indices || range.to - range.from + 1 == range.count);
+	} else {
 		INVARIANT(error.text[0]);
+	}
+	arena_free(&arena);
 	return 0;
 }

@@ -29,7 +29,13 @@
 	M(TENANT_WAITING_JOBS, GAUGE, "tenant_waiting_jobs", "tenant", "Jobs waiting.")            \
 	M(TENANT_GPU_SECONDS_TOTAL, COUNTER, "tenant_gpu_seconds_total", "tenant",                 \
 	  "GPU time used.")                                                                        \
-	M(TENANT_COST_TOTAL, COUNTER, "tenant_cost_total", "tenant", "Cost of the GPU time used.") \
+	M(TENANT_COST_TOTAL, COUNTER, "tenant_cost_total", "tenant", "Cost of GPU time and tokens.")       \
+	M(MODEL_REQUESTS_TOTAL, COUNTER, "model_requests_total", "tenant, model",                  \
+	  "Requests to models that gateways counted, with the tenant that asked.")                 \
+	M(MODEL_TOKENS_TOTAL, COUNTER, "model_tokens_total", "tenant, model, kind",                \
+	  "Tokens of those requests: prompt, cached (a part of it) or completion.")                \
+	M(MODEL_TOKEN_COST_TOTAL, COUNTER, "model_token_cost_total", "tenant, model",              \
+	  "What tenants were charged for tokens.")                                                 \
 	M(NODES, GAUGE, "nodes", "state", "Nodes in each state.")                                  \
 	M(SLOTS, GAUGE, "slots", "state", "Slots of models in each state.")                        \
 	M(GPU_UTILIZATION, GAUGE, "gpu_utilization", "node, gpu",                                  \

@@ -247,6 +247,11 @@ bool resource_read(struct resource_reader *reader)
 	return !scan->failed;
 }
 
+static void put_name(struct json_writer *json, const struct resource_field *field)
+{
+	json_put_key(json, (struct text){ field->name, field->name_size });
+}
+
 static void put_id(struct json_writer *json, const struct resource_field *field, int64_t id)
 {
 	char text[2 * ID_TEXT_MAX];
@@ -256,59 +261,68 @@ static void put_id(struct json_writer *json, const struct resource_field *field,
 	memcpy(text, field->refers, size);
 	text[size++] = '-';
 	size += id_write(text + size, "", id);
-	json_put_text(json, field->name, (struct text){ text, size });
+	json_put_text(json, NULL, (struct text){ text, size });
 }
 
 /* True if the row has another form for a value that is none, and then it is written. */
 static bool put_none(struct json_writer *json, const struct resource_field *field)
 {
-	if (field->empty == EMPTY_NULL)
-		json_put_null(json, field->name);
+	if (field->empty == EMPTY_NULL) {
+		put_name(json, field);
+		json_put_null(json, NULL);
+	}
 	return field->empty != EMPTY_SHOWN;
 }
 
-void field_put(struct json_writer *json, const struct resource_field *field, int64_t value)
+static void put_number(struct json_writer *json, const struct resource_field *field, int64_t value)
 {
-	if (value == field->none && put_none(json, field))
-		return;
+	put_name(json, field);
 	if (value == UNLIMITED && (field->also & ALSO_UNLIMITED)) {
-		json_put_integer(json, field->name, -1);
+		json_put_integer(json, NULL, -1);
 		return;
 	}
 	switch (field->kind) {
 	case VALUE_INTEGER:
-		json_put_integer(json, field->name, value);
+		json_put_integer(json, NULL, value);
 		break;
 	case VALUE_DECIMAL:
-		json_put_decimal(json, field->name, value, field->digits);
+		json_put_decimal(json, NULL, value, field->digits);
 		break;
 	case VALUE_FLAG:
-		json_put_flag(json, field->name, value != 0);
+		json_put_flag(json, NULL, value != 0);
 		break;
 	case VALUE_WORD:
-		json_put_string(json, field->name, word_of(field->words, value));
+		json_put_string(json, NULL, word_of(field->words, value));
 		break;
 	case VALUE_ID:
 		put_id(json, field, value);
 		break;
 	case VALUE_DURATION:
-		json_put_duration(json, field->name, value);
+		json_put_duration(json, NULL, value);
 		break;
 	case VALUE_TIME:
-		json_put_moment(json, field->name, value);
+		json_put_moment(json, NULL, value);
 		break;
 	default:
 		panic("field %s is not a number", field->name);
 	}
 }
 
-void field_put_text(struct json_writer *json, const struct resource_field *field, const char *text)
+void field_put(struct json_writer *json, const struct resource_field *field, int64_t value)
 {
-	if ((text && *text) || !put_none(json, field))
-		json_put_string(json, field->name, text);
+	if (value != field->none || !put_none(json, field))
+		put_number(json, field, value);
 }
 
-static void write_stored(struct resource_writer *writer)
+void field_put_text(struct json_writer *json, const struct resource_field *field, const char *text)
+{
+	if ((!text || !*text) && put_none(json, field))
+		return;
+	put_name(json, field);
+	json_put_string(json, NULL, text);
+}
+
+static void write_record(struct resource_writer *writer)
 {
 	const struct resource_field *field = writer->field;
 	const void *record = writer->records[field->stored.record];
@@ -323,17 +337,49 @@ static void write_stored(struct resource_writer *writer)
 		field_put(writer->json, field, field_load_number(field, record));
 }
 
+void field_put_value(struct json_writer *json, const struct resource_field *field,
+                     const struct field_value *value)
+{
+	INVARIANT(value->given != GIVEN_NOTHING);
+	if (value->given == GIVEN_NUMBER) {
+		put_number(json, field, value->number);
+	} else if (value->given == GIVEN_NULL) {
+		put_name(json, field);
+		json_put_null(json, NULL);
+	} else if (value->given == GIVEN_TEXT && value->text) {
+		put_name(json, field);
+		json_put_string(json, NULL, value->text);
+	} else if (!put_none(json, field)) {
+		panic("field %s has no form for none", field->name);
+	}
+}
+
 void resource_write(struct resource_writer *writer)
 {
 	const struct resource *resource = writer->resource;
 
 	for (int i = 0; i < resource->field_count; i++) {
+		const struct field_value *value = writer->values ? &writer->values[i] : NULL;
 		writer->field = &resource->fields[i];
-		if (writer->is_stranger && writer->field->owner_only)
+		if (writer->field->hidden || (writer->is_stranger && writer->field->owner_only))
 			continue;
 		if (writer->special && writer->special[i])
 			writer->special[i](writer);
-		else if (writer->field->stored.is_set && !writer->field->hidden)
-			write_stored(writer);
+		else if (value && value->given != GIVEN_NOTHING)
+			field_put_value(writer->json, writer->field, value);
+		else if (writer->field->stored.is_set && writer->records)
+			write_record(writer);
+		else
+			INVARIANT(!value || writer->field->empty == EMPTY_OMITTED);
 	}
+}
+
+void resource_write_element(const struct resource_writer *writer, struct resource_writer element)
+{
+	element.resource = writer->field->nested;
+	element.json = writer->json;
+	element.arena = writer->arena;
+	json_open_object(writer->json, NULL);
+	resource_write(&element);
+	json_close(writer->json);
 }

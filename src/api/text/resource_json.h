@@ -51,14 +51,49 @@ bool resource_get_text(struct resource_reader *reader, struct text *value);
 /* A copy in the reader's arena with a NUL behind it. */
 const char *resource_own(struct resource_reader *reader, struct text value);
 
-/* A resource that is being written. A field with a function in `special` is written by it,
- * others from the record that they are stored in. What is neither is left to the function of
- * another field. */
+/* A value that was computed for a field. */
+enum given { GIVEN_NOTHING, GIVEN_NUMBER, GIVEN_TEXT, GIVEN_NONE, GIVEN_NULL };
+struct field_value {
+	enum given given;
+	int64_t number; /* as in field_put() */
+	const char *text;
+};
+
+/* This number, even where it is what the row means by none. */
+#define FIELD_NUMBER(value)                                                                        \
+	{                                                                                          \
+		.given = GIVEN_NUMBER, .number = (value)                                           \
+	}
+/* None unless the condition holds. */
+#define FIELD_NUMBER_IF(condition, value)                                                          \
+	{                                                                                          \
+		.given = (condition) ? GIVEN_NUMBER : GIVEN_NONE, .number = (value)                \
+	}
+/* NULL is none. */
+#define FIELD_STRING(value)                                                                        \
+	{                                                                                          \
+		.given = GIVEN_TEXT, .text = (value)                                               \
+	}
+/* null instead of an id of 0, and instead of NULL, whatever the row's form of none is. */
+#define FIELD_ID(id)                                                                               \
+	{                                                                                          \
+		.given = (id) > 0 ? GIVEN_NUMBER : GIVEN_NULL, .number = (id)                      \
+	}
+#define FIELD_STRING_OR_NULL(value)                                                                \
+	{                                                                                          \
+		.given = (value) ? GIVEN_TEXT : GIVEN_NULL, .text = (value)                        \
+	}
+
+/* A resource that is being written. A field with a function in `special` is written by it, one
+ * with a value in `values` has that, and others are written from the record that they are stored
+ * in. With `values`, only fields that may be left out have nothing of the three; without, such
+ * fields are left to the function of another one. */
 struct resource_writer {
 	const struct resource *resource;
 	struct json_writer *json;
 	const void *const *records; /* by enum record_kind; NULL: its fields are left out */
 	void (*const *special)(struct resource_writer *writer); /* by the field's place; or NULL */
+	const struct field_value *values;                       /* by the field's place; or NULL */
 	bool is_stranger; /* fields that only owners see are left out */
 	const void *context;
 	struct arena *arena; /* to work in */
@@ -67,10 +102,16 @@ struct resource_writer {
 
 /* Writes the fields, in the order of the table, into the object that is open. */
 void resource_write(struct resource_writer *writer);
+/* Writes an object of the field's nested resource: an element of the list that is open. The
+ * resource, `json` and `arena` of `element` are filled in. */
+void resource_write_element(const struct resource_writer *writer, struct resource_writer element);
 
 /* A value as its row has it: a number times 10^digits, a time or a duration in ms, an id, a
  * flag or a word's place. `none` of the row is shown as the row says. */
 void field_put(struct json_writer *json, const struct resource_field *field, int64_t value);
+/* Like field_put(), for a value that may be none whatever its number. */
+void field_put_value(struct json_writer *json, const struct resource_field *field,
+                     const struct field_value *value);
 void field_put_text(struct json_writer *json, const struct resource_field *field, const char *text);
 
 #endif

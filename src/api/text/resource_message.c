@@ -85,15 +85,14 @@ static const void *field_value(const ProtobufCMessage *message,
 
 /* From a message to JSON. */
 
-/* A request that is being read, one field after the other. */
+/* A request that is being read, one field after the other. Values follow their keys. */
 struct message_reader {
 	struct json_writer *json;
 	struct error *error;
 	const struct resource_field *row;
 };
 
-static bool put_duration(struct message_reader *reader, const char *key,
-                         const Google__Protobuf__Duration *duration)
+static bool put_duration(struct message_reader *reader, const Google__Protobuf__Duration *duration)
 {
 	char text[48];
 
@@ -102,32 +101,30 @@ static bool put_duration(struct message_reader *reader, const char *key,
 		return field_refuse(reader->row, reader->error);
 	snprintf(text, sizeof(text), "%lldms",
 	         (long long)(duration->seconds * 1000 + duration->nanos / MILLISECOND_NANOS));
-	json_put_string(reader->json, key, text);
+	json_put_string(reader->json, NULL, text);
 	return true;
 }
 
-static bool put_time(struct message_reader *reader, const char *key,
-                     const Google__Protobuf__Timestamp *time)
+static bool put_time(struct message_reader *reader, const Google__Protobuf__Timestamp *time)
 {
 	if (time->seconds < 0 || time->seconds >= TIME_SECONDS_END || time->nanos < 0 ||
 	    time->nanos >= SECOND_NANOS)
 		return field_refuse(reader->row, reader->error);
-	json_put_time(reader->json, key, time->seconds * 1000000 + time->nanos / 1000);
+	json_put_time(reader->json, NULL, time->seconds * 1000000 + time->nanos / 1000);
 	return true;
 }
 
-static bool put_message(struct message_reader *reader, const char *key,
-                        const ProtobufCMessage *message)
+static bool put_message(struct message_reader *reader, const ProtobufCMessage *message)
 {
 	const struct resource_field *row = reader->row;
 
 	switch (row->kind) {
 	case VALUE_DURATION:
-		return put_duration(reader, key, (const Google__Protobuf__Duration *)message);
+		return put_duration(reader, (const Google__Protobuf__Duration *)message);
 	case VALUE_TIME:
-		return put_time(reader, key, (const Google__Protobuf__Timestamp *)message);
+		return put_time(reader, (const Google__Protobuf__Timestamp *)message);
 	default:
-		INVARIANT(row->nested && !key);
+		INVARIANT(row->nested);
 		return resource_message_read(row->nested, message, reader->json, reader->error);
 	}
 }
@@ -139,46 +136,46 @@ static bool is_removal(const struct resource_field *row, double value)
 	       !(row->also & ALSO_UNLIMITED);
 }
 
-static bool put_integer(struct message_reader *reader, const char *key, int64_t value)
+static bool put_integer(struct message_reader *reader, int64_t value)
 {
 	if (is_removal(reader->row, (double)value))
-		json_put_null(reader->json, key);
+		json_put_null(reader->json, NULL);
 	else
-		json_put_integer(reader->json, key, value);
+		json_put_integer(reader->json, NULL, value);
 	return true;
 }
 
-static bool put_real(struct message_reader *reader, const char *key, double value)
+static bool put_real(struct message_reader *reader, double value)
 {
 	if (!isfinite(value))
 		return field_refuse(reader->row, reader->error);
 	if (is_removal(reader->row, value))
-		json_put_null(reader->json, key);
+		json_put_null(reader->json, NULL);
 	else
-		json_put_real(reader->json, key, value);
+		json_put_real(reader->json, NULL, value);
 	return true;
 }
 
-static bool put_value(struct message_reader *reader, const char *key,
-                      const ProtobufCFieldDescriptor *field, const void *value)
+static bool put_value(struct message_reader *reader, const ProtobufCFieldDescriptor *field,
+                      const void *value)
 {
 	struct json_writer *json = reader->json;
 
 	switch (field->type) {
 	case PROTOBUF_C_TYPE_STRING:
-		json_put_string(json, key, *(const char *const *)value);
+		json_put_string(json, NULL, *(const char *const *)value);
 		return true;
 	case PROTOBUF_C_TYPE_BOOL:
-		json_put_flag(json, key, *(const protobuf_c_boolean *)value);
+		json_put_flag(json, NULL, *(const protobuf_c_boolean *)value);
 		return true;
 	case PROTOBUF_C_TYPE_INT32:
-		return put_integer(reader, key, *(const int32_t *)value);
+		return put_integer(reader, *(const int32_t *)value);
 	case PROTOBUF_C_TYPE_INT64:
-		return put_integer(reader, key, *(const int64_t *)value);
+		return put_integer(reader, *(const int64_t *)value);
 	case PROTOBUF_C_TYPE_DOUBLE:
-		return put_real(reader, key, *(const double *)value);
+		return put_real(reader, *(const double *)value);
 	case PROTOBUF_C_TYPE_MESSAGE:
-		return put_message(reader, key, *(const ProtobufCMessage *const *)value);
+		return put_message(reader, *(const ProtobufCMessage *const *)value);
 	default:
 		panic("%s has a type that no field of a resource has", field->name);
 	}
@@ -198,7 +195,7 @@ static void put_map(struct message_reader *reader, const ProtobufCMessage *messa
 {
 	size_t count = field_count(message, field);
 
-	json_open_object(reader->json, reader->row->name);
+	json_open_object(reader->json, NULL);
 	for (size_t i = 0; i < count; i++) {
 		const ProtobufCMessage *entry =
 		    *(const ProtobufCMessage *const *)field_value(message, field, i);
@@ -212,30 +209,40 @@ static bool resource_message_put_field(struct message_reader *reader,
                                        const ProtobufCMessage *message,
                                        const ProtobufCFieldDescriptor *field)
 {
-	const char *name = reader->row->name;
+	const struct resource_field *row = reader->row;
 	size_t count = field_count(message, field);
 
-	if (reader->row->kind == VALUE_MAP) {
+	json_put_key(reader->json, (struct text){ row->name, row->name_size });
+	if (row->kind == VALUE_MAP) {
 		put_map(reader, message, field);
 		return true;
 	}
 	if (field->label != PROTOBUF_C_LABEL_REPEATED)
-		return put_value(reader, name, field, field_value(message, field, 0));
-	json_open_array(reader->json, name);
+		return put_value(reader, field, field_value(message, field, 0));
+	json_open_array(reader->json, NULL);
 	for (size_t i = 0; i < count; i++)
-		if (!put_value(reader, NULL, field, field_value(message, field, i)))
+		if (!put_value(reader, field, field_value(message, field, i)))
 			return false;
 	json_close(reader->json);
 	return true;
 }
 
+/* The field of that number, or NULL. Most types number theirs without gaps. */
+static const ProtobufCFieldDescriptor *field_numbered(const ProtobufCMessageDescriptor *type,
+                                                      unsigned number)
+{
+	if (number <= type->n_fields && type->fields[number - 1].id == number)
+		return &type->fields[number - 1];
+	return protobuf_c_message_descriptor_get_field(type, number);
+}
+
 /* The field of that number, if the message has a value for it. */
 static const ProtobufCFieldDescriptor *field_given(const ProtobufCMessage *message, int number)
 {
+	if (number <= 0)
+		return NULL;
 	const ProtobufCFieldDescriptor *field =
-	    number > 0
-		? protobuf_c_message_descriptor_get_field(message->descriptor, (unsigned)number)
-		: NULL;
+	    field_numbered(message->descriptor, (unsigned)number);
 	return field && field_count(message, field) > 0 ? field : NULL;
 }
 
@@ -247,14 +254,15 @@ bool resource_message_read(const struct resource *resource, const ProtobufCMessa
 		const struct resource_field *row = &resource->fields[i];
 		const ProtobufCFieldDescriptor *field = field_given(message, row->proto.request);
 		const ProtobufCFieldDescriptor *extra = field_given(message, row->proto.extra);
-		struct message_reader reader = { json, error, row };
+		if (!field && !extra)
+			continue;
 		if (field && extra)
 			return error_set(error, ERROR_INVALID,
 			                 "%s and %s are two forms of one field: give one of them",
 			                 row->name, row->proto.extra_name);
-		if (field || extra)
-			if (!resource_message_put_field(&reader, message, field ? field : extra))
-				return false;
+		struct message_reader reader = { json, error, row };
+		if (!resource_message_put_field(&reader, message, field ? field : extra))
+			return false;
 	}
 	json_close(json);
 	return true;

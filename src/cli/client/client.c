@@ -72,7 +72,7 @@ void client_call_end(struct client_call *call)
 }
 
 /* Hands out the body of the output, and keeps that of a refusal. */
-static void take_part(void *context, const char *data, size_t size)
+static void client_take_part(void *context, const char *data, size_t size)
 {
 	struct client_stream *stream = context;
 
@@ -89,7 +89,7 @@ bool client_stream_open(struct client_stream *stream, const struct client *clien
 
 	stream->call = NEW(struct client_call);
 	client_call_begin(stream->call, client, &request);
-	stream->call->request.part = take_part;
+	stream->call->request.part = client_take_part;
 	stream->call->request.context = stream;
 	stream->fetch = fetch_open(&stream->call->request, &stream->answer, error);
 	if (!stream->fetch)

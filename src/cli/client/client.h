@@ -7,7 +7,7 @@
 #include "cli/client/address.h"
 #include "fetch/fetch.h"
 
-/* The service and who asks it. Texts belong to whoever made it. */
+/* The service and the credentials for it. Texts belong to the caller. */
 struct client {
 	struct address address;
 	const char *token;           /* NULL: none */

@@ -8,8 +8,8 @@
 
 struct stream;
 
-/* Opens /api/v1/stream with the topics ("jobs,nodes"). NULL with a reason: whoever asks can
- * still look again from time to time. */
+/* Opens /api/v1/stream with the topics ("jobs,nodes"). NULL with a reason: the caller can still
+ * poll. */
 struct stream *stream_open(const struct client *client, const char *topics, struct error *error);
 void stream_close(struct stream *stream);
 

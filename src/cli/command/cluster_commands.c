@@ -189,9 +189,18 @@ static int print_list(const struct arguments *arguments, const char *path, const
 		return status;
 	json_t *items = session_list(&session, path, query, key, 1000000, &error);
 	order_items(items, order_by_node);
-	if (items)
+	/* A node without GPUs and one that is not there both give an empty list. */
+	const char *node = arguments->operand_count > 0 ? arguments->operands[0] : NULL;
+	bool known = true;
+	if (items && json_array_size(items) == 0 && node) {
+		json_t *found =
+		    session_get(&session, session_path(&session, "/api/v1/nodes/%s", node), &error);
+		known = found != NULL;
+		json_decref(found);
+	}
+	if (items && known)
 		listing_print(&session, items, columns, count, name_key);
-	status = items ? CLI_FINE : session_fail(&session, &error);
+	status = items && known ? CLI_FINE : session_fail(&session, &error);
 	json_decref(items);
 	session_close(&session);
 	return status;
@@ -218,8 +227,41 @@ static int print_node(const struct arguments *arguments, const char *name)
 	return status;
 }
 
+/* nodes dead NODE..., nodes remove NODE... */
+static int change_nodes(const struct arguments *arguments, bool dead)
+{
+	struct session session;
+	int status;
+	if (arguments->operand_count < 2)
+		return cli_misused(arguments->command, "which node? Give names");
+	if (!session_open(&session, arguments, &status))
+		return status;
+	status = CLI_FINE;
+	for (size_t i = 1; i < arguments->operand_count && status == CLI_FINE; i++) {
+		const char *name = arguments->operands[i];
+		struct error error = { 0 };
+		json_t *answer = session_ask(
+		    &session, dead ? "POST" : "DELETE",
+		    session_path(&session, dead ? "/api/v1/nodes/%s/dead" : "/api/v1/nodes/%s",
+		                 name),
+		    NULL, &error);
+		if (answer)
+			printf(dead ? "%s is declared dead: its jobs are queued again\n"
+			            : "%s is removed\n",
+			       name);
+		else
+			status = session_fail(&session, &error);
+		json_decref(answer);
+	}
+	session_close(&session);
+	return status;
+}
+
 static int run_nodes(const struct arguments *arguments)
 {
+	const char *verb = arguments->operand_count > 0 ? arguments->operands[0] : "";
+	if (strcmp(verb, "dead") == 0 || strcmp(verb, "remove") == 0)
+		return change_nodes(arguments, verb[0] == 'd');
 	if (arguments->operand_count > 1)
 		return cli_misused(arguments->command, "unexpected argument '%.80s'",
 		                   arguments->operands[1]);
@@ -333,7 +375,7 @@ static const struct column gpu_columns[] = {
 	COLUMN("FOREIGN", gpu_foreign, .right = true),
 	COLUMN("FREE", gpu_free, .right = true),
 	COLUMN("BUSY", gpu_busy, .right = true),
-	COLUMN("HEAT", gpu_heat, .right = true),
+	COLUMN("TEMP", gpu_heat, .right = true),
 	COLUMN("NOTE", gpu_note),
 	COLUMN("MODEL", gpu_model, .shrinks = true, .extra = true),
 	COLUMN("POWER", gpu_power, .right = true, .extra = true),
@@ -370,10 +412,14 @@ const struct cli_command status_command = {
 
 const struct cli_command nodes_command = {
 	.name = "nodes",
-	.arguments = "[NODE]",
+	.arguments = "[NODE] | dead NODE... | remove NODE...",
 	.summary = "the nodes, and what they have",
+	.details = "dead NODE       declare a lost node dead: its jobs are queued again. Only if\n"
+		   "                nothing runs there any more: otherwise they run twice\n"
+		   "remove NODE     forget a node that is gone\n",
 	.examples = "nodes\n"
-		    "nodes alpha -o yaml\n",
+		    "nodes alpha -o yaml\n"
+		    "nodes dead alpha\n",
 	.shows = &node_resource,
 	.asks = true,
 	.lists = true,

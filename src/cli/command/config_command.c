@@ -126,7 +126,7 @@ static int delete_context(struct editing *editing, const char *name)
 }
 
 /* Tokens are never shown: only that there is one. */
-static void add_row(struct table *table, const struct context *context, bool current)
+static void context_add_row(struct table *table, const struct context *context, bool current)
 {
 	table_cell(table, "%s", current ? "*" : "");
 	table_cell(table, "%s", context->name);
@@ -155,8 +155,9 @@ static int get_contexts(struct editing *editing)
 	for (int i = 0; i < 5; i++)
 		table_coloured(&table, COLOUR_BOLD, "%s", titles[i]);
 	for (size_t i = 0; i < config->count; i++)
-		add_row(&table, &config->contexts[i],
-		        config->current && strcmp(config->current, config->contexts[i].name) == 0);
+		context_add_row(&table, &config->contexts[i],
+		                config->current &&
+		                    strcmp(config->current, config->contexts[i].name) == 0);
 	table_print(&table, stdout);
 	table_free(&table);
 	return CLI_FINE;
@@ -260,6 +261,9 @@ static int sign_in(struct editing *editing, const char *name, const char *token)
 	struct error error = { 0 };
 	int status;
 	set_fields(editing, context);
+	const char *url = getenv("GPU_SCHEDULER_URL");
+	if (url && *url && !arguments_value(editing->arguments, "--server"))
+		context->server = arena_string(&editing->config.arena, url);
 	if (!context->server)
 		context->server = "http://127.0.0.1:8080";
 	if (!is_welcome(editing->arguments, context, token, &status))

@@ -4,7 +4,6 @@
 #include "cli/commands.h"
 #include "cli/listing.h"
 #include "cli/text/quantity.h"
-#include "cli/text/text_width.h"
 #include "json/member.h"
 
 static const struct option options[] = {
@@ -13,10 +12,10 @@ static const struct option options[] = {
 	OPTION("--model", NULL, "MODEL", "about this model", .completes = COMPLETES_MODELS),
 	OPTION("--type", NULL, "TYPE",
 	       "start, claim, reclaim, preempt, move, wait, promise, lapsed, gang, grow, evict, "
-	       "evicted, load, unload, adopt, fail or share",
+	       "evicted, load, unload, adopt, fail, share, suspended or resume",
 	       .completes = COMPLETES_WORDS,
 	       .words = "start claim reclaim preempt move wait promise lapsed gang grow evict "
-	                "evicted load unload adopt fail share"),
+	                "evicted load unload adopt fail share suspended resume"),
 	OPTION("--limit", NULL, "N", "the most to show (default 20)"),
 	OPTION("--short", NULL, NULL, "a line for each, without the arithmetic"),
 	{ 0 },
@@ -69,8 +68,12 @@ static void column_message(struct session *session, struct table *table, const j
 	const char *message = member_text(decision, "message");
 	size_t count = json_array_size(lines);
 	const char *first = json_string_value(json_array_get(lines, count > 1 ? 1 : 0));
+	struct buffer text = { 0 };
 	(void)session;
-	table_cell(table, "%s", *message ? message : first ? first : "");
+	buffer_text(&text, "");
+	quantity_print_sentence(&text, *message ? message : first);
+	table_cell(table, "%s", text.data);
+	buffer_free(&text);
 }
 
 static const struct column columns[] = {
@@ -92,7 +95,7 @@ static void print_explained(const json_t *decisions)
 		json_array_foreach(json_object_get(decision, "explanation"), line, sentence)
 		{
 			struct buffer clean = { 0 };
-			text_clean(&clean, json_string_value(sentence));
+			quantity_print_sentence(&clean, json_string_value(sentence));
 			printf("%s%s\n", line > 0 ? "  " : "", clean.data);
 			buffer_free(&clean);
 		}

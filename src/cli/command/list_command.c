@@ -1,20 +1,28 @@
 /* list_command.c - gpu-cli list: jobs, the newest first */
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "cli/commands.h"
+#include "cli/job/job_choice.h"
 #include "cli/job/job_columns.h"
 #include "cli/text/quantity.h"
 #include "json/member.h"
 
+enum { WATCH_SECONDS = 2 };
+
 static const struct option options[] = {
-	OPTION("--state", "-s", "STATE",
-	       "pending, scheduled, running, completed, failed, cancelled or preempted",
+	OPTION("--state", "-s", "STATE,...",
+	       "pending, scheduled, running, completed, failed, cancelled, preempted",
 	       .completes = COMPLETES_WORDS,
 	       .words = "pending scheduled running completed failed cancelled preempted"),
 	OPTION("--name", "-n", "NAME", "those whose name begins so"),
 	OPTION("--label", "-l", "NAME=VALUE", "those with this label"),
+	OPTION("--array", NULL, "JOB", "those of the array that JOB belongs to",
+	       .completes = COMPLETES_JOBS),
+	OPTION("--since", NULL, "TIME", "those submitted since: 2h, or 2030-01-31T12:00:00Z"),
+	OPTION("--watch", "-w", NULL, "again every 2 seconds, until Ctrl-C"),
 	OPTION("--sort", NULL, "BY", "submitted_at (oldest first) or priority",
 	       .completes = COMPLETES_WORDS, .words = "submitted_at priority"),
 	OPTION("--limit", NULL, "N", "the most to show (default 50)"),
@@ -26,7 +34,11 @@ static const struct option options[] = {
 static void column_time(struct session *session, struct table *table, const json_t *job)
 {
 	int64_t start = member_moment(job, "started_at"), end = member_moment(job, "completed_at");
+	const char *state = member_text(job, "state");
 	(void)session;
+	/* One that was stopped and waits again does not run. */
+	if (end < 0 && strcmp(state, "running") != 0)
+		start = -1;
 	listing_duration(table, start < 0 ? -1 : (end < 0 ? clock_unix_ms() : end) - start);
 }
 
@@ -60,28 +72,10 @@ static const struct column columns[] = {
 	COLUMN("COMMAND", job_column_command, .shrinks = true, .extra = true),
 };
 
-static void add_query(struct buffer *query, const char *key, const char *value)
+static int print_jobs(struct session *session, int64_t limit)
 {
-	if (!value)
-		return;
-	buffer_print(query, "%s%s=", query->size > 0 ? "&" : "", key);
-	client_escape(query, value);
-}
-
-static int list_show(struct session *session, int64_t limit)
-{
-	const struct arguments *arguments = session->arguments;
-	struct buffer query = { 0 };
 	struct error error = { 0 };
-	buffer_text(&query, "");
-	add_query(&query, "state", arguments_value(arguments, "--state"));
-	add_query(&query, "name", arguments_value(arguments, "--name"));
-	add_query(&query, "label", arguments_value(arguments, "--label"));
-	add_query(&query, "sort", arguments_value(arguments, "--sort"));
-	add_query(&query, "tenant_id", session->tenant);
-	json_t *jobs =
-	    session_list(session, "/api/v1/jobs", query.data, "jobs", (size_t)limit + 1, &error);
-	buffer_free(&query);
+	json_t *jobs = job_choice_list(session, NULL, false, (size_t)limit + 1, &error);
 	if (!jobs)
 		return session_fail(session, &error);
 	bool more = json_array_size(jobs) > (size_t)limit;
@@ -97,6 +91,20 @@ static int list_show(struct session *session, int64_t limit)
 	return CLI_FINE;
 }
 
+static int list_show(struct session *session, int64_t limit)
+{
+	int status = print_jobs(session, limit);
+	while (arguments_has(session->arguments, "--watch") && status == CLI_FINE &&
+	       !ferror(stdout)) {
+		fflush(stdout);
+		sleep(WATCH_SECONDS);
+		if (session->terminal.is_terminal)
+			fputs("\033[H\033[J", stdout);
+		status = print_jobs(session, limit);
+	}
+	return status;
+}
+
 static int list_run(const struct arguments *arguments)
 {
 	return listing_run(arguments, arguments_has(arguments, "--all") ? LISTING_MAX : 50,
@@ -108,7 +116,8 @@ const struct cli_command list_command = {
 	.arguments = "[OPTION...]",
 	.summary = "list jobs, the newest first",
 	.examples = "list\n"
-		    "list --state running -o wide\n"
+		    "list --state running,pending -o wide\n"
+		    "list --since 1h --watch\n"
 		    "list --label sweep=3 -o name\n"
 		    "list --columns id,name,working_directory,labels\n",
 	.options = options,

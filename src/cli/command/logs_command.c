@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "cli/command/logs.h"
 #include "cli/commands.h"
 #include "cli/job/job_watch.h"
 #include "cli/text/quantity.h"
@@ -12,13 +13,14 @@
 static const struct option options[] = {
 	OPTION("--follow", "-f", NULL, "follow the output until the job finishes"),
 	OPTION("--task", NULL, "N", "of this task (default: 0; with -f all)"),
+	OPTION("--run", NULL, "N", "of an earlier run, from 1 ('gpu-cli get' lists them)"),
 	OPTION("--tail", NULL, "N", "the last N lines alone"),
 	OPTION("--bytes", NULL, "SIZE", "the last bytes alone: 64K"),
 	OPTION("--stderr", NULL, NULL, "standard error, where the node keeps it apart"),
 	{ 0 },
 };
 
-enum { TAIL_LINE_BYTES = 1024, ANSWER_MS = 60000 };
+enum { ANSWER_MS = 60000 };
 
 /* What comes is printed, or, for the last lines, kept. */
 struct reader {
@@ -63,7 +65,7 @@ static void print_last_lines(const struct buffer *text, int64_t lines)
 		fwrite(text->data + at, 1, text->size - at, stdout);
 }
 
-static int logs_show(struct session *session, const char *path, int64_t lines)
+int logs_show(struct session *session, const char *path, int64_t lines)
 {
 	struct error error = { 0 };
 	struct reader reader = { .keeps = lines > 0 };
@@ -83,13 +85,14 @@ static int logs_show(struct session *session, const char *path, int64_t lines)
 }
 
 struct wishes {
-	int64_t task, lines, bytes;
+	int64_t task, run, lines, bytes;
 };
 
 static bool read_wishes(const struct arguments *arguments, struct wishes *wishes,
                         struct error *error)
 {
 	const char *task = arguments_value(arguments, "--task"),
+		   *run = arguments_value(arguments, "--run"),
 		   *lines = arguments_value(arguments, "--tail"),
 		   *bytes = arguments_value(arguments, "--bytes");
 	int64_t mib;
@@ -103,7 +106,11 @@ static bool read_wishes(const struct arguments *arguments, struct wishes *wishes
 	                                      error)) {
 		return false;
 	}
-	return (!task || quantity_integer("--task", task, 0, 4095, &wishes->task, error)) &&
+	if (run && arguments_has(arguments, "--follow"))
+		return error_set(error, ERROR_INVALID,
+		                 "--run shows one run, and --follow the last: give one of them");
+	return (!run || quantity_integer("--run", run, 1, INT64_MAX, &wishes->run, error)) &&
+	       (!task || quantity_integer("--task", task, 0, 4095, &wishes->task, error)) &&
 	       (!lines || quantity_integer("--tail", lines, 1, 1000000, &wishes->lines, error));
 }
 
@@ -120,9 +127,11 @@ static int show_as_asked(struct session *session, const struct wishes *wishes)
 		                                               .task = wishes->task });
 	buffer_text(&path, session_path(session, "/api/v1/jobs/%s/logs", job));
 	buffer_print(&path, "?task=%lld", (long long)(wishes->task < 0 ? 0 : wishes->task));
-	int64_t bytes = wishes->bytes > 0 ? wishes->bytes : wishes->lines * TAIL_LINE_BYTES;
+	int64_t bytes = wishes->bytes > 0 ? wishes->bytes : wishes->lines * LOGS_LINE_BYTES;
 	if (bytes > 0)
 		buffer_print(&path, "&tail=%lld", (long long)bytes);
+	if (wishes->run > 0)
+		buffer_print(&path, "&run=%lld", (long long)wishes->run);
 	if (arguments_has(arguments, "--stderr"))
 		buffer_text(&path, "&stream=stderr");
 	int status = logs_show(session, path.data, wishes->lines);
@@ -155,7 +164,8 @@ const struct cli_command logs_command = {
 		   "has the task's number before each line.\n",
 	.examples = "logs job-12\n"
 		    "logs -f job-12\n"
-		    "logs job-12 --task 3 --tail 20\n",
+		    "logs job-12 --task 3 --tail 20\n"
+		    "logs job-12 --run 1\n",
 	.options = options,
 	.asks = true,
 	.operand = COMPLETES_JOBS,

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/size.h"
+#include "cli/command/logs.h"
 #include "cli/commands.h"
 #include "cli/job/model_request.h"
 #include "cli/listing.h"
@@ -16,6 +17,8 @@ static const struct option options[] = {
 	       .completes = COMPLETES_FILES),
 	OPTION("--wait", "-w", "TIME", "lease: how long to wait for a place (default 30s)"),
 	OPTION("--for", NULL, "TIME", "lease: how long it is for (default 10m)"),
+	OPTION("--tail", NULL, "N", "logs: the last N lines alone"),
+	OPTION("--slot", NULL, "SLOT", "logs: of this slot (default: the newest)"),
 	{ 0 },
 };
 
@@ -142,7 +145,11 @@ static bool model_read_time(const struct session *session, const char *option, c
                             int64_t *ms, char text[40], struct error *error)
 {
 	const char *said = arguments_value(session->arguments, option);
-	if (!quantity_duration(option, said ? said : usual, ms, error))
+	bool zero =
+	    said && strspn(said, "0") == strlen(said) - 1 && strchr("smh", said[strlen(said) - 1]);
+	if (zero)
+		*ms = 0;
+	else if (!quantity_duration(option, said ? said : usual, ms, error))
 		return false;
 	snprintf(text, 40, "%lldms", (long long)*ms);
 	return true;
@@ -186,6 +193,27 @@ static int model_release(struct session *session, const char *name)
 	return status;
 }
 
+static int model_logs(struct session *session, const char *name)
+{
+	const char *tail = arguments_value(session->arguments, "--tail"),
+		   *slot = arguments_value(session->arguments, "--slot");
+	struct buffer path = { 0 };
+	struct error error = { 0 };
+	int64_t lines = 0;
+	if (tail && !quantity_integer("--tail", tail, 1, 1000000, &lines, &error))
+		return cli_misused(session->command, "%s", error.text);
+	buffer_text(&path, session_path(session, "/api/v1/models/%s/logs?tail=", name));
+	buffer_print(&path, "%lld",
+	             (long long)(lines > 0 ? lines * LOGS_LINE_BYTES : INT64_MAX / 2));
+	if (slot) {
+		buffer_text(&path, "&slot=");
+		client_escape(&path, slot);
+	}
+	int status = logs_show(session, path.data, lines);
+	buffer_free(&path);
+	return status;
+}
+
 static int model_print(struct session *session, const char *name)
 {
 	struct error error = { 0 };
@@ -200,8 +228,9 @@ static int run_models(const struct arguments *arguments)
 		const char *verb;
 		int (*run)(struct session *session, const char *name);
 	} verbs[] = {
-		{ "create", create }, { "update", update },         { "delete", delete },
-		{ "lease", lease },   { "release", model_release }, { "get", model_print },
+		{ "create", create },   { "update", update },         { "delete", delete },
+		{ "lease", lease },     { "release", model_release }, { "get", model_print },
+		{ "logs", model_logs },
 	};
 	/* Arguments of the model's server follow --. */
 	size_t count = arguments->operand_count - arguments->after_dashes;
@@ -215,9 +244,10 @@ static int run_models(const struct arguments *arguments)
 	bool lists = strcmp(verb, "list") == 0;
 	if (chosen ? count != 2 : count > 1)
 		return cli_misused(arguments->command,
-		                   chosen ? "%s needs one name"
-		                          : "'%.40s' is none of create, delete, get, lease, list, "
-		                            "release and update",
+		                   chosen
+		                       ? "%s needs one name"
+		                       : "unknown subcommand '%.40s' (create, delete, get, lease, "
+		                         "list, logs, release, update)",
 		                   verb);
 	if (!session_open(&session, arguments, &status))
 		return status;
@@ -340,14 +370,16 @@ const struct cli_command models_command = {
 	.name = "models",
 	.arguments = "[SUBCOMMAND] [NAME] [OPTION...] [-- ARGUMENT...]",
 	.summary = "models that are served from slots",
-	.details = "list            all models (the default)\n"
-		   "get NAME        one model\n"
-		   "create NAME     create a model; --from FILE estimates its memory\n"
-		   "update NAME     change the given settings\n"
-		   "delete NAME     delete it, with its slots\n"
-		   "lease NAME      take a lease for a test; prints the slot's address\n"
-		   "release LEASE   return a lease\n"
-		   "'gpu-cli why model-3' says what a model waits for.\n",
+	.details =
+	    "list            all models (the default)\n"
+	    "get NAME        one model\n"
+	    "create NAME     create a model; --from FILE estimates its memory\n"
+	    "update NAME     change the given settings\n"
+	    "delete NAME     delete it, with its slots\n"
+	    "lease NAME      take a lease for a test; prints the slot's address\n"
+	    "release LEASE   return a lease\n"
+	    "logs NAME       what its server has written, the last one that there is or was\n"
+	    "'gpu-cli why model-3' says what a model waits for.\n",
 	.examples = "models create llama --from llama-8b.gguf --context-length 8k --min 1\n"
 		    "models create m7b --runtime vllm --gpu-memory 20G --path mistralai/7B\n"
 		    "models lease llama --wait 2m\n",
@@ -357,7 +389,7 @@ const struct cli_command models_command = {
 	.asks = true,
 	.lists = true,
 	.operand = COMPLETES_WORDS,
-	.words = "list get create update delete lease release",
+	.words = "list get create update delete lease release logs",
 	.run = run_models,
 };
 

@@ -41,8 +41,12 @@ static void column_start(struct session *session, struct table *table, const jso
 
 static void column_reason(struct session *session, struct table *table, const json_t *job)
 {
+	struct buffer text = { 0 };
 	(void)session;
-	table_cell(table, "%s", member_text(job, "reason"));
+	buffer_text(&text, "");
+	quantity_print_sentence(&text, member_text(job, "reason"));
+	table_cell(table, "%s", text.data);
+	buffer_free(&text);
 }
 
 static const struct column columns[] = {
@@ -79,9 +83,9 @@ static int queue_show(struct session *session, int64_t limit)
 	size_t place;
 	json_t *job;
 	buffer_text(&query, "");
-	if (session->tenant) {
+	if (session->only) {
 		buffer_text(&query, "tenant_id=");
-		client_escape(&query, session->tenant);
+		client_escape(&query, session->only);
 	}
 	json_t *jobs = session_list(session, "/api/v1/scheduler/queue", query.data, NULL,
 	                            (size_t)limit, &error);

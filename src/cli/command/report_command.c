@@ -1,4 +1,4 @@
-/* report_command.c - gpu-cli report: GPU-hours, cost and efficiency, by tenant or by job */
+/* report_command.c - gpu-cli report: GPU-hours, cost and efficiency, by tenant, owner or job */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,9 +17,9 @@ static const struct option options[] = {
 	OPTION("--since", NULL, "TIME", "the last 7d, 12h, 4w (default 30d)"),
 	OPTION("--from", NULL, "DAY", "or a moment: 2030-01-31"),
 	OPTION("--to", NULL, "DAY", "(default now)"),
-	OPTION("--by", NULL, "WHAT", "tenant (default) or job", .completes = COMPLETES_WORDS,
-	       .words = "tenant job"),
-	OPTION("--limit", NULL, "N", "jobs at most (default 1000)"),
+	OPTION("--by", NULL, "WHAT", "tenant (default), owner or job", .completes = COMPLETES_WORDS,
+	       .words = "tenant owner job"),
+	OPTION("--limit", NULL, "N", "jobs or owners at most (default 1000)"),
 	{ 0 },
 };
 
@@ -122,14 +122,39 @@ static void report_cost(struct session *session, struct table *table, const json
 		table_cell(table, "%s", "-");
 }
 
-/* Of the GPU-hours, those of jobs that succeeded. */
-static void useful(struct session *session, struct table *table, const json_t *usage)
+/* A part of the GPU-hours; nothing where there were none. */
+static void part_of_hours(struct table *table, const json_t *usage, const char *key)
 {
-	(void)session;
-	if (member_has(usage, "useful"))
-		table_cell(table, "%.0f%%", member_number(usage, "useful") * 100);
+	double all = member_number(usage, "gpu_hours");
+	if (all > 0 && member_has(usage, key))
+		table_cell(table, "%.0f%%", member_number(usage, key) / all * 100);
 	else
 		table_cell(table, "%s", "-");
+}
+
+static void report_useful(struct session *session, struct table *table, const json_t *usage)
+{
+	(void)session;
+	part_of_hours(table, usage, "useful_gpu_hours");
+}
+
+static void report_idle(struct session *session, struct table *table, const json_t *usage)
+{
+	(void)session;
+	part_of_hours(table, usage, "idle_gpu_hours");
+}
+
+static void report_lost(struct session *session, struct table *table, const json_t *usage)
+{
+	(void)session;
+	part_of_hours(table, usage, "lost_gpu_hours");
+}
+
+static void owner_name(struct session *session, struct table *table, const json_t *usage)
+{
+	const char *user = member_text(usage, "user");
+	(void)session;
+	table_cell(table, "%s", *user ? user : "-");
 }
 
 /* The peak use of the reserved GPU memory. */
@@ -149,9 +174,22 @@ static const struct column tenant_columns[] = {
 	COLUMN("FAILED", usage_failed, .right = true),
 	COLUMN("CANCELLED", usage_cancelled, .right = true),
 	COLUMN("GPU-HOURS", gpu_hours, .right = true),
-	COLUMN("USEFUL", useful, .right = true),
+	COLUMN("USEFUL", report_useful, .right = true),
+	COLUMN("IDLE", report_idle, .right = true),
+	COLUMN("LOST", report_lost, .right = true),
 	COLUMN("COST", report_cost, .right = true),
 	COLUMN("CPU-HOURS", cpu_hours, .right = true, .extra = true),
+};
+
+static const struct column owner_columns[] = {
+	COLUMN("OWNER", owner_name, .shrinks = true),
+	COLUMN("TENANT", tenant_name, .shrinks = true),
+	COLUMN("JOBS", usage_jobs, .right = true),
+	COLUMN("GPU-HOURS", gpu_hours, .right = true),
+	COLUMN("USEFUL", report_useful, .right = true),
+	COLUMN("IDLE", report_idle, .right = true),
+	COLUMN("LOST", report_lost, .right = true),
+	COLUMN("COST", report_cost, .right = true),
 };
 
 static void energy(struct session *session, struct table *table, const json_t *job)
@@ -178,6 +216,7 @@ static const struct column job_table[] = {
 	COLUMN("GPUS", job_column_gpus, .right = true),
 	COLUMN("TIME", job_time, .right = true),
 	COLUMN("GPU-HOURS", gpu_hours, .right = true),
+	COLUMN("LOST", report_lost, .right = true),
 	COLUMN("COST", report_cost, .right = true),
 	COLUMN("ENERGY", energy, .right = true, .extra = true),
 	COLUMN("MEMORY", memory_used, .right = true, .extra = true),
@@ -223,9 +262,9 @@ static bool add_finished(struct session *session, const struct period *period, c
 	size_t place;
 	json_t *job;
 	buffer_print(&query, "state=%s", state);
-	if (session->tenant) {
+	if (session->only) {
 		buffer_text(&query, "&tenant_id=");
-		client_escape(&query, session->tenant);
+		client_escape(&query, session->only);
 	}
 	json_t *all =
 	    session_list(session, "/api/v1/jobs", query.data, "jobs", (size_t)limit, error);
@@ -281,28 +320,6 @@ static json_t *finished_jobs(struct session *session, const struct period *perio
 	return first;
 }
 
-/* Of each tenant's GPU-hours, the part that went into jobs that succeeded. */
-static void add_useful(json_t *tenants, const json_t *jobs)
-{
-	size_t place, other;
-	json_t *tenant, *job;
-	json_array_foreach(tenants, place, tenant)
-	{
-		double all = 0, good = 0;
-		json_array_foreach(jobs, other, job)
-		{
-			if (strcmp(member_text(job, "tenant_id"),
-			           member_text(tenant, "tenant_id")) != 0)
-				continue;
-			all += member_number(job, "gpu_hours");
-			if (strcmp(member_text(job, "state"), "completed") == 0)
-				good += member_number(job, "gpu_hours");
-		}
-		if (all > 0)
-			json_object_set_new(tenant, "useful", json_real(good / all));
-	}
-}
-
 /* The rows of the table: each tenant, followed by a row that includes its children if they used
  * anything. */
 static json_t *tenant_rows(const json_t *tenants)
@@ -318,7 +335,6 @@ static json_t *tenant_rows(const json_t *tenants)
 			json_object_set_new(
 			    row, "tenant",
 			    json_sprintf("%s with children", member_text(tenant, "tenant")));
-			json_object_del(row, "useful");
 			json_array_append(rows, row);
 		}
 		json_decref(row);
@@ -326,13 +342,13 @@ static json_t *tenant_rows(const json_t *tenants)
 	return rows;
 }
 
-static int by_tenant(struct session *session, const struct period *period, int64_t limit)
+static int by_tenant(struct session *session, const struct period *period)
 {
 	struct error error = { 0 };
 	struct buffer path = { 0 };
-	if (session->tenant)
+	if (session->only)
 		buffer_text(&path,
-		            session_path(session, "/api/v1/tenants/%s/usage", session->tenant));
+		            session_path(session, "/api/v1/tenants/%s/usage", session->only));
 	else
 		buffer_text(&path, "/api/v1/reports/billing");
 	add_moment(&path, "from", period->from_ms);
@@ -342,10 +358,8 @@ static int by_tenant(struct session *session, const struct period *period, int64
 	buffer_free(&path);
 	if (!answer)
 		return session_fail(session, &error);
-	json_t *tenants = session->tenant ? json_pack("[O]", json_object_get(answer, "usage"))
-	                                  : json_incref(json_object_get(answer, "tenants"));
-	json_t *jobs = finished_jobs(session, period, limit, &error);
-	add_useful(tenants, jobs);
+	json_t *tenants = session->only ? json_pack("[O]", json_object_get(answer, "usage"))
+	                                : json_incref(json_object_get(answer, "tenants"));
 	bool is_table = session->form == FORM_TABLE || session->form == FORM_WIDE;
 	json_t *rows = is_table ? tenant_rows(tenants) : json_incref(tenants);
 	if (json_array_size(tenants) == 0 && session->form == FORM_TABLE)
@@ -353,7 +367,6 @@ static int by_tenant(struct session *session, const struct period *period, int64
 	else
 		listing_print(session, rows, COLUMNS(tenant_columns), "tenant_id");
 	json_decref(rows);
-	json_decref(jobs);
 	json_decref(tenants);
 	json_decref(answer);
 	return CLI_FINE;
@@ -389,31 +402,40 @@ static bool collect_costs(struct session *session, const char *path, int64_t old
 	return ok;
 }
 
+/* The path of a report with its period and tenant. */
+static void report_path(struct session *session, struct buffer *path, const char *base,
+                        const struct period *period)
+{
+	buffer_text(path, base);
+	add_moment(path, "from", period->from_ms);
+	add_moment(path, "to", period->to_ms + 999);
+	if (session->only) {
+		buffer_text(path, "&tenant_id=");
+		client_escape(path, session->only);
+	}
+}
+
 /* Adds the GPU-hours of each job in the period and what they cost: only the service knows the
  * prices of that time. */
 static bool add_costs(struct session *session, const struct period *period, json_t *jobs,
                       struct error *error)
 {
+	static const char *const figures[] = { "gpu_hours", "useful_gpu_hours", "idle_gpu_hours",
+		                               "lost_gpu_hours", "cost" };
 	json_t *costs = json_object(), *job;
 	struct buffer path = { 0 };
 	int64_t oldest = INT64_MAX;
 	size_t place;
 	json_array_foreach(jobs, place, job) oldest = min64(oldest, job_number(job, "id"));
-	buffer_text(&path, "/api/v1/reports/jobs?limit=1000");
-	add_moment(&path, "from", period->from_ms);
-	add_moment(&path, "to", period->to_ms + 999);
-	if (session->tenant) {
-		buffer_text(&path, "&tenant_id=");
-		client_escape(&path, session->tenant);
-	}
+	report_path(session, &path, "/api/v1/reports/jobs?limit=1000", period);
 	bool done = collect_costs(session, path.data, oldest, costs, error);
 	json_array_foreach(jobs, place, job)
 	{
 		const json_t *billed = json_object_get(costs, member_text(job, "id"));
 		if (!billed)
 			continue;
-		json_object_set(job, "gpu_hours", json_object_get(billed, "gpu_hours"));
-		json_object_set(job, "cost", json_object_get(billed, "cost"));
+		for (size_t i = 0; i < sizeof(figures) / sizeof(figures[0]); i++)
+			json_object_set(job, figures[i], json_object_get(billed, figures[i]));
 	}
 	json_decref(costs);
 	buffer_free(&path);
@@ -436,6 +458,25 @@ static int by_job(struct session *session, const struct period *period, int64_t 
 	return CLI_FINE;
 }
 
+static int by_owner(struct session *session, const struct period *period, int64_t limit)
+{
+	struct error error = { 0 };
+	struct buffer path = { 0 };
+	report_path(session, &path, "/api/v1/reports/owners", period);
+	buffer_print(&path, "&limit=%lld", (long long)min64(limit, 1000));
+	json_t *answer = session_get(session, path.data, &error);
+	json_t *owners = json_object_get(answer, "owners");
+	buffer_free(&path);
+	if (!answer)
+		return session_fail(session, &error);
+	if (json_array_size(owners) == 0 && session->form == FORM_TABLE)
+		fputs("nobody used anything in this time\n", stderr);
+	else
+		listing_print(session, owners, COLUMNS(owner_columns), "user");
+	json_decref(answer);
+	return CLI_FINE;
+}
+
 static int report_run(const struct arguments *arguments)
 {
 	const char *by = arguments_value(arguments, "--by"),
@@ -445,10 +486,10 @@ static int report_run(const struct arguments *arguments)
 	struct error error = { 0 };
 	int64_t limit = 1000;
 	int status;
-	bool jobs = by && strcmp(by, "job") == 0;
-	if (by && !jobs && strcmp(by, "tenant") != 0)
+	bool jobs = by && strcmp(by, "job") == 0, owners = by && strcmp(by, "owner") == 0;
+	if (by && !jobs && !owners && strcmp(by, "tenant") != 0)
 		return cli_misused(arguments->command,
-		                   "invalid --by '%.20s': expected tenant or job", by);
+		                   "invalid --by '%.20s': expected tenant, owner or job", by);
 	if (!read_period(arguments, &period, &error) ||
 	    (limit_text &&
 	     !quantity_integer("--limit", limit_text, 1, LISTING_MAX, &limit, &error)))
@@ -459,7 +500,9 @@ static int report_run(const struct arguments *arguments)
 		                   arguments->operands[0]);
 	if (!session_open(&session, arguments, &status))
 		return status;
-	status = jobs ? by_job(&session, &period, limit) : by_tenant(&session, &period, limit);
+	status = jobs     ? by_job(&session, &period, limit)
+	         : owners ? by_owner(&session, &period, limit)
+	                  : by_tenant(&session, &period);
 	session_close(&session);
 	return status;
 }
@@ -467,13 +510,15 @@ static int report_run(const struct arguments *arguments)
 const struct cli_command report_command = {
 	.name = "report",
 	.arguments = "[OPTION...]",
-	.summary = "GPU-hours, cost and efficiency, by tenant or job",
+	.summary = "GPU-hours, cost and efficiency, by tenant, owner or job",
 	.details =
-	    "USEFUL is the part of the GPU-hours that went into jobs that succeeded, among\n"
-	    "the last jobs (--limit). By job, MEMORY is the most GPU memory that it used, of\n"
-	    "what it reserved, if it was measured, and COST is that of its GPU-HOURS in this\n"
-	    "time, at the price of then. JOBS are those that had GPUs or CPUs in this time;\n"
-	    "those that ended without are only in the columns after it.\n"
+	    "The GPU-hours are USEFUL, IDLE (reserved, before the task had started) or LOST:\n"
+	    "after the last checkpoint of runs that failed, were stopped or were lost with\n"
+	    "their node. What still runs counts as useful. By job, MEMORY is the most GPU\n"
+	    "memory that it used, of what it reserved, if it was measured, and COST is that\n"
+	    "of its GPU-HOURS in this time, at the price of then. JOBS are those that had\n"
+	    "GPUs or CPUs in this time; those that ended without are only in the columns\n"
+	    "after it.\n"
 	    "A tenant's line has its own use: these lines add up to the total. A second line,\n"
 	    "NAME with children, includes the tenants below it, if they used anything.\n",
 	.examples = "report --since 7d\n"

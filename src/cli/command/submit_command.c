@@ -4,62 +4,168 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/command/submit.h"
 #include "cli/commands.h"
 #include "cli/job/job_request.h"
 #include "cli/job/job_watch.h"
 #include "cli/listing.h"
+#include "cli/text/quantity.h"
 #include "json/member.h"
 
 static const struct option work_options[] = {
-	OPTION("--dry-run", NULL, NULL, "show the request, and send nothing"),
+	OPTION("--dry-run", NULL, NULL, "show the request and a forecast, and submit nothing"),
 	{ 0 },
 };
 
 static const struct option submit_options[] = {
+	OPTION("--check", NULL, NULL, "say whether, when and where it would start; submit nothing"),
 	OPTION("--wait", "-w", NULL, "wait until it has finished, and exit with its code"),
-	OPTION("--follow", "-f", NULL, "like --wait, and show its output"),
+	OPTION("--follow", NULL, NULL, "like --wait, and show its output"),
+	OPTION("--file", "-f", "FILE",
+	       "submit the jobs of this file; options go before what it says",
+	       .completes = COMPLETES_FILES),
 	{ 0 },
 };
+
+static void print_request(const json_t *job)
+{
+	json_dumpf(job, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(12));
+	putchar('\n');
+}
+
+/* What the service foresees for the job. Its tenant is filled in where it can be. */
+static json_t *ask_forecast(struct session *session, const json_t *job, struct error *error)
+{
+	json_t *copy = json_copy((json_t *)job);
+	if (!json_object_get(copy, "tenant_id")) {
+		const char *tenant = session_tenant(session, error);
+		if (!tenant) {
+			json_decref(copy);
+			return NULL;
+		}
+		if (*tenant)
+			json_object_set_new(copy, "tenant_id", json_string(tenant));
+	}
+	return session_ask(session, "POST", "/api/v1/jobs?check=1", copy, error);
+}
+
+/* The sentence, and below it the reasons that it does not give. */
+static void print_forecast(FILE *to, const json_t *forecast)
+{
+	const char *message = member_text(forecast, "message");
+	struct buffer text = { 0 };
+	size_t place;
+	json_t *line;
+	quantity_print_sentence(&text, message);
+	fprintf(to, "%s\n", text.data);
+	json_array_foreach(json_object_get(forecast, "why"), place, line)
+	{
+		if (place == 0 && strstr(message, json_string_value(line)))
+			continue;
+		buffer_clear(&text);
+		quantity_print_sentence(&text, json_string_value(line));
+		fprintf(to, "  %s\n", text.data);
+	}
+	buffer_free(&text);
+}
+
+/* --check: nothing is submitted. What could never start is a failure. */
+static int check_one(struct session *session, json_t *job)
+{
+	struct error error = { 0 };
+	json_t *forecast = ask_forecast(session, job, &error);
+	json_decref(job);
+	if (!forecast)
+		return session_fail(session, &error);
+	bool never = strcmp(member_text(forecast, "forecast"), "never") == 0;
+	if (!listing_print_document(session, forecast, "forecast"))
+		print_forecast(stdout, forecast);
+	json_decref(forecast);
+	return never ? CLI_FAILED : CLI_FINE;
+}
+
+/* --dry-run: the request on standard output, and the forecast on standard error, as far as there
+ * is a service to make one. */
+static void show_request(struct session *session, json_t *job)
+{
+	struct error error = { 0 };
+	print_request(job);
+	fflush(stdout);
+	json_t *forecast = ask_forecast(session, job, &error);
+	if (forecast)
+		print_forecast(stderr, forecast);
+	else
+		fprintf(stderr, "no forecast: %s\n", error.text);
+	json_decref(forecast);
+	json_decref(job);
+}
+
+json_t *submit_send(struct session *session, json_t *job, int *status)
+{
+	struct error error = { 0 };
+	bool dry = arguments_has(session->arguments, "--dry-run");
+	bool check = arguments_has(session->arguments, "--check");
+	/* A token may say whose it is, and then nothing else needs to. */
+	const char *tenant = arguments_value(session->arguments, "--tenant-id");
+	bool named = !tenant && json_object_get(job, "tenant_id");
+	if (!tenant && !named)
+		tenant = session->tenant;
+	if (!tenant && !named && !dry && !check)
+		tenant = session_tenant(session, &error);
+	if (tenant && *tenant)
+		json_object_set_new(job, "tenant_id", json_string(tenant));
+	if (dry || check) {
+		*status = CLI_FINE;
+		if (dry)
+			show_request(session, job);
+		else
+			*status = check_one(session, job);
+		return NULL;
+	}
+	if (!tenant && !named) {
+		json_decref(job);
+		*status = session_fail(session, &error);
+		return NULL;
+	}
+	json_t *answer = session_ask(session, "POST", "/api/v1/jobs", job, &error);
+	bool homeless =
+	    error.code == ERROR_INVALID && strncmp(error.text, "tenant_id is missing", 20) == 0;
+	if (!answer && homeless)
+		error_set(&error, ERROR_INVALID,
+		          "there are several tenants: say whose the job is with --tenant-id, "
+		          "GPU_SCHEDULER_TENANT or in the context");
+	if (!answer)
+		*status = session_fail(session, &error);
+	return answer;
+}
 
 /* The job is taken in: its answer, or NULL with what to end with. */
 static json_t *submit_one(struct session *session, int *status)
 {
 	struct error error = { 0 };
 	json_t *job = job_request(session, &error);
-	bool dry = arguments_has(session->arguments, "--dry-run");
-	if (!job) {
-		*status = cli_misused(session->command, "%s", error.text);
-		return NULL;
-	}
-	/* A token may say whose it is, and then nothing else needs to. */
-	const char *tenant = session->tenant;
-	if (!tenant && !dry)
-		tenant = session_tenant(session, &error);
-	if (tenant && *tenant)
-		json_object_set_new(job, "tenant_id", json_string(tenant));
-	if (dry) {
-		json_dumpf(job, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(12));
-		putchar('\n');
-		json_decref(job);
-		*status = CLI_FINE;
-		return NULL;
-	}
-	if (!tenant) {
-		json_decref(job);
-		*status = session_fail(session, &error);
-		return NULL;
-	}
-	json_t *answer = session_ask(session, "POST", "/api/v1/jobs", job, &error);
-	if (!answer)
-		*status = session_fail(session, &error);
-	if (!answer && !*tenant && error.code == ERROR_INVALID)
-		fputs("There are several tenants: say whose it is with --tenant-id, "
-		      "GPU_SCHEDULER_TENANT or in the context.\n",
-		      stderr);
-	return answer;
+	if (job)
+		return submit_send(session, job, status);
+	*status = cli_misused(session->command, "%s", error.text);
+	return NULL;
 }
 
-static void say_submitted(const struct session *session, const json_t *answer)
+/* A job that no node could ever take waits for hardware that is not there: say so at once. */
+static void warn_of_impossible(struct session *session, const json_t *answer)
+{
+	static const char never[] = "it can never run on this cluster";
+	const char *id = member_text(answer, "job_id");
+	struct error unused = { 0 };
+	json_t *why =
+	    session_get(session, session_path(session, "/api/v1/jobs/%s/why", id), &unused);
+	const char *line = json_string_value(json_array_get(json_object_get(why, "why"), 0));
+	const char *found = line ? strstr(line, never) : NULL;
+	if (found)
+		fprintf(stderr, "warning: %s waits for nodes that could take it: %s\n", id, found);
+	json_decref(why);
+}
+
+void submit_say(const struct session *session, const json_t *answer)
 {
 	const char *id = member_text(answer, "job_id"), *last = member_text(answer, "last_job_id");
 	if (listing_print_document(session, answer, "job_id"))
@@ -99,11 +205,14 @@ static int run_submit(const struct arguments *arguments)
 		return cli_misused(arguments->command,
 		                   "--follow shows the output of one job, and --array makes "
 		                   "many: use --wait, then 'gpu-cli logs'");
+	if (arguments_value(arguments, "--file"))
+		return job_file_submit(arguments);
 	if (!session_open(&session, arguments, &status))
 		return status;
 	json_t *answer = submit_one(&session, &status);
 	if (answer) {
-		say_submitted(&session, answer);
+		submit_say(&session, answer);
+		warn_of_impossible(&session, answer);
 		status = CLI_FINE;
 		if (follow)
 			status = job_watch(
@@ -127,15 +236,17 @@ static int run_run(const struct arguments *arguments)
 		return CLI_NO_JOB;
 	job_watch_catch();
 	json_t *answer = submit_one(&session, &status);
-	if (answer)
+	if (answer) {
+		warn_of_impossible(&session, answer);
 		status =
 		    job_watch(&session, &(struct job_watch){ .job = member_text(answer, "job_id"),
 		                                             .output = true,
 		                                             .cancels = true,
 		                                             .quiet = !isatty(STDERR_FILENO),
 		                                             .task = -1 });
-	else if (status != CLI_FINE)
+	} else if (status != CLI_FINE) {
 		status = CLI_NO_JOB;
+	}
 	json_decref(answer);
 	session_close(&session);
 	return status;
@@ -144,15 +255,19 @@ static int run_run(const struct arguments *arguments)
 const struct cli_command submit_command = {
 	.name = "submit",
 	.arguments = "[OPTION...] [--] COMMAND [ARGUMENT...]",
-	.summary = "submit a job, or an array of jobs",
+	.summary = "submit a job, an array of jobs, or the jobs of a file",
 	.details = "What follows the options is the command; with --script it is the script's\n"
 		   "arguments. Sizes are written as 20G or 512M, times as 90m, 2h30m or 1d.\n"
 		   "Neither --gpus nor --gpu-memory: it gets no GPU. With --wait and --follow it\n"
-		   "ends with the job's code.\n",
+		   "ends with the job's code. The task starts in the current directory, where it\n"
+		   "can. A file has jobs as YAML documents or JSON, with the fields of the REST\n"
+		   "API; - reads standard input. --check ends with 1 if the job could never run.\n",
 	.examples = "submit --name train --gpus 4 --gpu-memory 40G -- python train.py\n"
 		    "submit --gpu-memory 20G -- ./infer.sh\n"
 		    "submit --gpus 1 --array 1-100%8 --script sweep.sh\n"
-		    "submit --after job-12 --wait -- ./evaluate.sh\n",
+		    "submit --after job-12 --wait -- ./evaluate.sh\n"
+		    "submit --gpus 8 --check -- python train.py\n"
+		    "submit -f jobs.yaml --priority high\n",
 	.fields = &job_resource,
 	.shared = work_options,
 	.options = submit_options,
@@ -166,7 +281,7 @@ const struct cli_command submit_command = {
 const struct cli_command run_command = {
 	.name = "run",
 	.arguments = "[OPTION...] [--] COMMAND [ARGUMENT...]",
-	.summary = "submit a job, show its output, end with its code",
+	.summary = "submit a job, show its output, exit with its code",
 	.details = "Ctrl-C cancels the job and waits for its end; a second one leaves at once. It\n"
 		   "ends with the job's code; with 125 where the job could not be run or was\n"
 		   "cancelled by others, and 130 after Ctrl-C. The output of several tasks has\n"

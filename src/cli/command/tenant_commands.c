@@ -87,11 +87,39 @@ static int print_one(struct session *session, json_t *tenant, const struct error
 	return CLI_FINE;
 }
 
-static int run_tenants(const struct arguments *arguments)
+/* tenants rename TENANT NAME, tenants delete TENANT */
+static int change_tenant(const struct arguments *arguments, bool renames)
 {
+	const char *const *words = (const char *const *)arguments->operands;
 	struct session session;
 	struct error error = { 0 };
 	int status;
+	if (arguments->operand_count != (renames ? 3 : 2))
+		return cli_misused(arguments->command,
+		                   renames ? "give a tenant and its new name" : "give one tenant");
+	if (!session_open(&session, arguments, &status))
+		return status;
+	const char *path = session_path(&session, "/api/v1/tenants/%s", words[1]);
+	json_t *body = renames ? json_pack("{s:s}", "name", words[2]) : NULL;
+	json_t *answer = session_ask(&session, renames ? "PUT" : "DELETE", path, body, &error);
+	if (answer && renames)
+		printf("%s is now called %s\n", words[1], words[2]);
+	else if (answer)
+		printf("%s deleted\n", words[1]);
+	status = answer ? CLI_FINE : session_fail(&session, &error);
+	json_decref(answer);
+	session_close(&session);
+	return status;
+}
+
+static int run_tenants(const struct arguments *arguments)
+{
+	const char *verb = arguments->operand_count > 0 ? arguments->operands[0] : "";
+	struct session session;
+	struct error error = { 0 };
+	int status;
+	if (strcmp(verb, "rename") == 0 || strcmp(verb, "delete") == 0)
+		return change_tenant(arguments, verb[0] == 'r');
 	if (arguments->operand_count > 1)
 		return cli_misused(arguments->command, "unexpected argument '%.80s'",
 		                   arguments->operands[1]);
@@ -172,11 +200,12 @@ static int run_quota(const struct arguments *arguments)
 
 const struct cli_command tenants_command = {
 	.name = "tenants",
-	.arguments = "[TENANT]",
+	.arguments = "[TENANT] | rename TENANT NAME | delete TENANT",
 	.summary = "tenants: what they hold, are owed, and may hold",
 	.examples = "tenants\n"
 		    "tenants physics -o yaml\n"
-		    "tenants --columns name,max_gpus,month_cost\n",
+		    "tenants --columns name,max_gpus,month_cost\n"
+		    "tenants rename physics astro\n",
 	.shows = &tenant_resource,
 	.asks = true,
 	.lists = true,

@@ -4,17 +4,25 @@
 
 #include "base/clock.h"
 #include "cli/commands.h"
+#include "cli/job/field_request.h"
 #include "cli/listing.h"
 #include "cli/text/quantity.h"
 #include "json/member.h"
 
 static const struct option options[] = {
-	OPTION("--role", "-r", "ROLE", "admin, tenant, viewer or agent (default tenant)",
-	       .completes = COMPLETES_WORDS, .words = "admin tenant viewer agent"),
+	OPTION("--role", "-r", "ROLE",
+	       "admin, tenant, viewer, agent, gateway or inference"
+	       " (default tenant)",
+	       .completes = COMPLETES_WORDS,
+	       .words = "admin tenant viewer agent gateway inference"),
 	OPTION("--node", NULL, "NODE", "of an agent: the only node that it speaks for",
 	       .completes = COMPLETES_NODES),
 	OPTION("--note", NULL, "TEXT", "what it is for"),
 	OPTION("--expires-in", NULL, "TIME", "30d, 12h (default: never)"),
+	OPTION("--requests-per-minute", NULL, "N", "requests to models in a minute at most"),
+	OPTION("--tokens-per-minute", NULL, "N", "tokens of models in a minute at most"),
+	OPTION("--max-streams", NULL, "N", "streams of models at a time at most"),
+	OPTION("--budget", NULL, "SUM", "what its tokens of models may cost in a month"),
 	OPTION("--save", NULL, "FILE", "write it there, for its owner alone, and do not show it",
 	       .completes = COMPLETES_FILES),
 	{ 0 },
@@ -87,16 +95,22 @@ static int token_list(struct session *session)
 	return CLI_FINE;
 }
 
-static void set_text(const struct arguments *arguments, json_t *body, const char *option,
-                     const char *key)
+static void token_set_text(const struct arguments *arguments, json_t *body, const char *option,
+                           const char *key)
 {
 	const char *text = arguments_value(arguments, option);
 	if (text)
 		json_object_set_new(body, key, json_string(text));
 }
 
+/* The others are limits. */
+static const struct special_field read_otherwise[] = {
+	{ "role", NULL }, { "tenant_id", NULL },  { "node", NULL },
+	{ "note", NULL }, { "expires_in", NULL }, { NULL, NULL },
+};
+
 /* What is asked for (json_decref); NULL with a reason. */
-static json_t *read_wishes(const struct session *session, struct error *error)
+static json_t *read_wishes(struct session *session, struct error *error)
 {
 	const struct arguments *arguments = session->arguments;
 	const char *role = arguments_value(arguments, "--role"),
@@ -105,26 +119,46 @@ static json_t *read_wishes(const struct session *session, struct error *error)
 	if (expires && !quantity_duration("--expires-in", expires, &ms, error))
 		return NULL;
 	json_t *body = json_pack("{s:s}", "role", role ? role : "tenant");
-	set_text(arguments, body, "--node", "node");
-	set_text(arguments, body, "--note", "note");
-	bool bound = !role || strcmp(role, "tenant") == 0 || strcmp(role, "viewer") == 0;
-	if (bound && session->tenant)
-		json_object_set_new(body, "tenant_id", json_string(session->tenant));
+	token_set_text(arguments, body, "--node", "node");
+	token_set_text(arguments, body, "--note", "note");
+	/* A viewer that sees a single tenant must be asked for: the context does not bind it. */
+	const char *tenant = !role || strcmp(role, "tenant") == 0
+	                         ? session->tenant
+	                         : arguments_value(arguments, "--tenant-id");
+	if (tenant)
+		json_object_set_new(body, "tenant_id", json_string(tenant));
 	if (expires) {
 		char text[40];
 		snprintf(text, sizeof(text), "%llds", (long long)((ms + 999) / 1000));
 		json_object_set_new(body, "expires_in", json_string(text));
 	}
+	if (!field_request(session, &token_resource, read_otherwise, body, error)) {
+		json_decref(body);
+		return NULL;
+	}
 	return body;
 }
 
+/* Whom it is for, for people: stdout has the token alone. */
+static void say_for_whom(struct session *session, const json_t *answer)
+{
+	const char *tenant = member_text(answer, "tenant_id"), *node = member_text(answer, "node"),
+		   *role = member_text(answer, "role");
+	const char *whom = *tenant                      ? session_tenant_name(session, tenant)
+	                   : *node                      ? node
+	                   : strcmp(role, "agent") == 0 ? "all nodes"
+	                                                : "all tenants";
+	fprintf(stderr, "%s: role %s, for %s\n", member_text(answer, "id"), role, whom);
+}
+
 /* The one time that it is shown, or kept. */
-static int hand_over(const struct session *session, json_t *answer)
+static int hand_over(struct session *session, json_t *answer)
 {
 	const char *path = arguments_value(session->arguments, "--save");
 	const char *token = member_text(answer, "token");
 	struct error error = { 0 };
 	struct buffer text = { 0 };
+	say_for_whom(session, answer);
 	if (!path) {
 		if (!listing_print_document(session, answer, "id"))
 			puts(token);
@@ -197,8 +231,9 @@ const struct cli_command token_command = {
 	.arguments = "[create|list|revoke] [OPTION...] [ID...]",
 	.summary = "make, list and revoke API tokens",
 	.details = "A token is shown once, when it is made. --tenant-id says whom one of the role\n"
-		   "tenant or viewer is for.\n",
+		   "tenant or viewer is for; a viewer without it sees all tenants.\n",
 	.examples = "token create --tenant-id physics --expires-in 30d --note ci\n"
+		    "token create --tenant-id vision --role inference --max-streams 4\n"
 		    "token create --role agent --node alpha --save agent.token\n"
 		    "token list\n"
 		    "token revoke t-20df1e19dc55\n",

@@ -38,9 +38,9 @@ void config_remove(struct config *config, struct context *context);
 /* Where the file is: $GPU_SCHEDULER_CONFIG, or config.yaml in gpu-scheduler of
  * $XDG_CONFIG_HOME or ~/.config. False: there is no home. */
 bool config_path(struct buffer *path, struct error *error);
-/* Reads the file; one that is not there is empty. */
+/* Reads the file. A missing file is empty. */
 bool config_load(struct config *config, const char *path, struct error *error);
-/* Writes it whole or not at all, for its owner alone. */
+/* Replaces the file atomically. Only its owner can read it. */
 bool config_save(const struct config *config, const char *path, struct error *error);
 
 /* The token in a file, which only its owner may be able to read; in `arena`. */

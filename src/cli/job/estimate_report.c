@@ -37,7 +37,7 @@ static void print_model(const struct estimate_report *report)
 	putchar('\n');
 }
 
-static void add_row(struct table *table, const struct estimate_gpu *gpu)
+static void estimate_add_row(struct table *table, const struct estimate_gpu *gpu)
 {
 	for (int part = 0; part < ESTIMATE_PARTS; part++)
 		table_cell(table, "%lld MiB", (long long)gpu->line[part].mib);
@@ -61,7 +61,7 @@ static void add_divided(struct table *table, const struct estimate *estimate)
 	table_cell(table, "%d", estimate->gpus);
 	table_cell(table, "%s", estimate->gpus > 1 ? "each" : "0");
 	table_cell(table, "all");
-	add_row(table, &estimate->gpu[0]);
+	estimate_add_row(table, &estimate->gpu[0]);
 }
 
 static void add_dealt(struct table *table, const struct estimate *estimate)
@@ -73,7 +73,7 @@ static void add_dealt(struct table *table, const struct estimate *estimate)
 			table_cell(table, "%s", "");
 		table_cell(table, "%d", i);
 		add_layers(table, &estimate->gpu[i]);
-		add_row(table, &estimate->gpu[i]);
+		estimate_add_row(table, &estimate->gpu[i]);
 	}
 }
 

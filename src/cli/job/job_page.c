@@ -89,7 +89,7 @@ static void line_of(const struct session *session, const char *label, struct buf
 	buffer_clear(text);
 }
 
-static void print_state(const struct session *session, const json_t *job)
+static void job_print_state(const struct session *session, const json_t *job)
 {
 	struct buffer text = { 0 };
 	buffer_text(&text, job_state(job));
@@ -369,7 +369,9 @@ static void print_runs(const struct session *session, const json_t *runs)
 			                          member_moment(run, "began_at"));
 		}
 		buffer_text(&text, ": ");
-		for (const char *word = member_text(run, "ending"); *word; word++)
+		const char *ending =
+		    member_has(run, "ended_at") ? member_text(run, "ending") : "running";
+		for (const char *word = ending; *word; word++)
 			buffer_bytes(&text, *word == '_' ? " " : word, 1);
 		line_of(session, label, &text);
 		label = "";
@@ -385,7 +387,7 @@ void job_page_print(struct session *session, const json_t *job, const json_t *ev
 
 	buffer_print(&text, "%s %s", member_text(job, "id"), member_text(job, "name"));
 	line_of(session, "Job", &text);
-	print_state(session, job);
+	job_print_state(session, job);
 	line(session, "Tenant", COLOUR_NONE,
 	     session_tenant_name(session, member_text(job, "tenant_id")));
 	if (*member_text(job, "image"))

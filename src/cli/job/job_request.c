@@ -5,7 +5,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/calendar.h"
+#include "base/clock.h"
+#include "base/duration.h"
 #include "cli/job/field_request.h"
 #include "cli/text/quantity.h"
 
@@ -109,32 +113,77 @@ static bool read_variables(struct session *session, const struct resource_field 
 	return field_request_pairs(session, field, true, job, error);
 }
 
-/* JOB, or JOB:any; several with commas. */
+/* Takes ":word" off the end. */
+static bool take_suffix(char *text, const char *suffix)
+{
+	size_t size = strlen(text), length = strlen(suffix);
+	if (size <= length || strcmp(text + size - length, suffix) != 0)
+		return false;
+	text[size - length] = '\0';
+	return true;
+}
+
+/* JOB, JOB:any, JOB:array or JOB:array:any; several with commas. */
 static bool read_after(struct session *session, const struct resource_field *field, json_t *job,
                        struct error *error)
 {
-	(void)error;
 	json_t *list = NULL;
 	size_t at = 0;
 	const char *given;
 	while ((given = arguments_next(session->arguments, field->option.name, &at)) != NULL) {
 		char *copy = memory_text(given), *rest = copy, *part;
 		while ((part = strsep(&rest, ",")) != NULL) {
-			char *condition = strchr(part, ':');
-			if (condition)
-				*condition++ = '\0';
+			bool any = take_suffix(part, ":any"), array = take_suffix(part, ":array");
+			take_suffix(part, ":success");
+			if (strchr(part, ':')) {
+				error_set(
+				    error, ERROR_INVALID,
+				    "invalid --after '%.80s': expected JOB, JOB:any, JOB:array "
+				    "or JOB:array:any",
+				    given);
+				free(copy);
+				json_decref(list);
+				return false;
+			}
 			if (!list)
 				list = json_array();
 			json_array_append_new(
 			    list,
-			    json_pack("{s:s, s:s}", "job",
+			    json_pack("{s:s, s:s}", array ? "array" : "job",
 			              arena_string(&session->arena, session_job(session, part)),
-			              "condition", condition ? condition : "success"));
+			              "condition", any ? "any" : "success"));
 		}
 		free(copy);
 	}
 	if (list)
 		json_object_set_new(job, field->name, list);
+	return true;
+}
+
+/* A moment, or a duration from now. */
+static bool read_moment(struct session *session, const struct resource_field *field, json_t *job,
+                        struct error *error)
+{
+	const char *text = value_of(session, field->option.name);
+	struct buffer moment = { 0 };
+	int64_t ms;
+	if (!text)
+		return true;
+	if (strncmp(text, "now+", 4) == 0)
+		text += 4;
+	if (calendar_read(text_of(text), &ms)) {
+		json_object_set_new(job, field->name, json_string(text));
+		return true;
+	}
+	if (!duration_read(text_of(text), 10000 * DAY_MS, &ms))
+		return error_set(
+		    error, ERROR_INVALID,
+		    "invalid %s '%.40s': expected a time such as 2030-01-31T12:00:00Z, "
+		    "or from now, such as 2h30m",
+		    field->option.name, text);
+	calendar_print(&moment, clock_unix_ms() + ms);
+	json_object_set_new(job, field->name, json_string(moment.data));
+	buffer_free(&moment);
 	return true;
 }
 
@@ -188,6 +237,8 @@ static bool set_work(const struct session *session, json_t *job, struct error *e
 		if (good && has_words)
 			json_object_set(job, "args", words);
 		buffer_free(&text);
+	} else if (has_words && !*arguments->operands[0]) {
+		good = error_set(error, ERROR_INVALID, "the command is empty");
 	} else if (has_words) {
 		json_object_set(job, "command", words);
 	} else if (!value_of(session, "--image")) {
@@ -216,6 +267,17 @@ static void set_name(const struct session *session, json_t *job)
 	                                                  : "job"));
 }
 
+/* With --workdir or an image it says where the job comes from, no more. */
+static void set_directory(json_t *job)
+{
+	char path[4096];
+	if (!getcwd(path, sizeof(path)) || path[0] != '/')
+		return;
+	json_t *text = json_string(path); /* NULL: it is not UTF-8 */
+	if (text)
+		json_object_set_new(job, "submit_directory", text);
+}
+
 /* Fields whose options say more than their kind does. */
 static const struct special_field special_fields[] = {
 	{ "name", NULL },
@@ -226,14 +288,33 @@ static const struct special_field special_fields[] = {
 	{ "environment", read_variables },
 	{ "secret_environment", read_variables },
 	{ "depends_on", read_after },
+	{ "begin", read_moment },
+	{ "deadline", read_moment },
 	{ NULL, NULL },
 };
+
+bool job_request_overlay(struct session *session, json_t *job, struct error *error)
+{
+	const struct arguments *arguments = session->arguments;
+	if (value_of(session, "--name"))
+		json_object_set_new(job, "name", json_string(value_of(session, "--name")));
+	if ((arguments->operand_count > 0 && arguments->command->runs) ||
+	    value_of(session, "--script")) {
+		json_object_del(job, "command");
+		json_object_del(job, "args");
+		json_object_del(job, "script");
+		if (!set_work(session, job, error))
+			return false;
+	}
+	return field_request(session, &job_resource, special_fields, job, error);
+}
 
 json_t *job_request(struct session *session, struct error *error)
 {
 	json_t *job = json_object();
 	if (set_work(session, job, error)) {
 		set_name(session, job);
+		set_directory(job);
 		if (field_request(session, &job_resource, special_fields, job, error))
 			return job;
 	}

@@ -7,4 +7,7 @@
 /* The job as the service wants it (json_decref), but for its tenant; NULL with a reason. */
 json_t *job_request(struct session *session, struct error *error);
 
+/* Sets in `job` what options say, and leaves the rest. False with the reason. */
+bool job_request_overlay(struct session *session, json_t *job, struct error *error);
+
 #endif

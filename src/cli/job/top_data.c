@@ -237,9 +237,9 @@ static json_t *holding_jobs(struct session *session, struct error *error)
 	for (size_t i = 0; i < sizeof(queries) / sizeof(queries[0]); i++) {
 		buffer_clear(&query);
 		buffer_text(&query, queries[i]);
-		if (session->tenant) {
+		if (session->only) {
 			buffer_text(&query, "&tenant_id=");
-			client_escape(&query, session->tenant);
+			client_escape(&query, session->only);
 		}
 		json_t *some =
 		    session_list(session, "/api/v1/jobs", query.data, "jobs", JOBS_MAX, error);
@@ -259,9 +259,9 @@ static json_t *waiting_jobs(struct session *session, struct error *error)
 {
 	struct buffer query = { 0 };
 	buffer_text(&query, "");
-	if (session->tenant) {
+	if (session->only) {
 		buffer_text(&query, "tenant_id=");
-		client_escape(&query, session->tenant);
+		client_escape(&query, session->only);
 	}
 	json_t *jobs =
 	    session_list(session, "/api/v1/scheduler/queue", query.data, NULL, QUEUE_MAX, error);

@@ -49,8 +49,7 @@ struct top_data {
 	struct arena arena;
 };
 
-/* What the service says now, instead of what was there. False with the reason; then all is as
- * it was. */
+/* Replaces the data by what the service says now. False with a reason, and nothing changed. */
 bool top_data_load(struct top_data *data, struct session *session, struct error *error);
 /* Reads the data from documents: lists of GPUs, nodes, running jobs, slots and the queue, and
  * the status of the cluster. */

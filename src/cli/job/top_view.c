@@ -11,7 +11,7 @@
 #include "base/size.h"
 #include "cli/text/quantity.h"
 
-enum { HEAD_ROWS = 2, FOOT_ROWS = 1, BAR_LEAST = 16 };
+enum { TITLES_ROWS_MIN = 16, HEAD_ROWS = 2, FOOT_ROWS = 1, BAR_LEAST = 16 };
 
 static bool contains(const char *text, const char *part)
 {
@@ -381,15 +381,36 @@ static void draw_job(const struct top_view *view, struct canvas *canvas, const s
 	canvas_end_line(canvas);
 }
 
+/* Small terminals have no row to spare for titles of columns. */
+static bool has_titles(int rows)
+{
+	return rows == 0 || rows >= TITLES_ROWS_MIN;
+}
+
+static void draw_job_titles(struct canvas *canvas)
+{
+	bool wide = canvas->terminal.columns >= 120;
+	canvas_text(canvas, COLOUR_GREY, 10, false, "%s", "JOB");
+	canvas_text(canvas, COLOUR_GREY, 11, false, "%s", "STATE");
+	canvas_text(canvas, COLOUR_GREY, wide ? 31 : 15, false, "%s", "NAME");
+	canvas_text(canvas, COLOUR_GREY, wide ? 20 : 10, false, "%s", "TENANT");
+	canvas_text(canvas, COLOUR_GREY, 7, true, "%s", "GPUS");
+	canvas_text(canvas, COLOUR_GREY, 7, true, "%s", "PRIO");
+	canvas_text(canvas, COLOUR_GREY, 8, true, "%s", "FOR");
+	canvas_text(canvas, COLOUR_GREY, 0, false, "  %s", "NODE/START");
+	canvas_end_line(canvas);
+}
+
 static void draw_jobs(struct top_view *view, struct canvas *canvas, size_t rows)
 {
 	size_t first = scroll(view, TOP_JOBS, view->job_count, rows);
 	size_t shown = view->job_count - first < rows ? view->job_count - first : rows;
 	draw_title(canvas, view->panel == TOP_JOBS, "JOBS", first, shown, view->job_count);
-	canvas_text(canvas, COLOUR_GREY, 0, false,
-	            "  of all, %lld wait and %lld run  (for how long; start expected, or node)",
+	canvas_text(canvas, COLOUR_GREY, 0, false, "  %lld waiting, %lld running",
 	            (long long)view->data->waiting, (long long)view->data->running);
 	canvas_end_line(canvas);
+	if (shown > 0 && has_titles(canvas->terminal.rows))
+		draw_job_titles(canvas);
 	for (size_t i = first; i < first + shown; i++)
 		draw_job(view, canvas, &view->data->jobs[view->jobs[i]],
 		         view->panel == TOP_JOBS && i == view->selected[TOP_JOBS]);
@@ -462,10 +483,11 @@ static void draw_foot(const struct top_view *view, struct canvas *canvas)
 }
 
 /* Rows of each panel: jobs get what they need up to a third, more where GPUs need less. */
-static void divide(const struct top_view *view, int rows, size_t *gpus, size_t *jobs)
+static void top_divide_rows(const struct top_view *view, int rows, size_t *gpus, size_t *jobs)
 {
-	size_t room =
-	    rows > HEAD_ROWS + FOOT_ROWS + 4 ? (size_t)(rows - HEAD_ROWS - FOOT_ROWS - 2) : 2;
+	size_t room = rows > HEAD_ROWS + FOOT_ROWS + 4
+	                  ? (size_t)(rows - HEAD_ROWS - FOOT_ROWS - 2 - (has_titles(rows) ? 1 : 0))
+	                  : 2;
 	size_t third = room / 3;
 	*gpus = view->gpu_count < room - third ? view->gpu_count : room - third;
 	*jobs = room - *gpus;
@@ -480,7 +502,7 @@ void top_view_draw(struct top_view *view, struct canvas *canvas)
 	int rows = canvas->terminal.rows;
 	size_t gpus = view->gpu_count, jobs = view->job_count;
 	if (rows > 0)
-		divide(view, rows, &gpus, &jobs);
+		top_divide_rows(view, rows, &gpus, &jobs);
 	draw_head(view, canvas);
 	draw_legend(canvas);
 	if (view->mode == TOP_HELPING) {

@@ -9,8 +9,8 @@ enum top_panel { TOP_GPUS, TOP_JOBS };
 enum top_sort { TOP_BY_NODE, TOP_BY_MEMORY, TOP_BY_BUSY, TOP_BY_HEAT, TOP_SORTS };
 enum top_mode { TOP_LOOKING, TOP_FILTERING, TOP_ASKING, TOP_HELPING, TOP_EXPLAINING };
 
-/* What is looked at, and how. `gpus` and `jobs` are the places of those that the filter lets
- * through, in the order they are shown. */
+/* What top shows. `gpus` and `jobs` are the indexes of the rows that pass the filter, in their
+ * order on the screen. */
 struct top_view {
 	const struct top_data *data;
 	const char *server;

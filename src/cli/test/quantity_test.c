@@ -132,6 +132,32 @@ static void moments_are_read_from_rfc_3339(void **state)
 	assert_int_equal(quantity_moment(NULL), -1);
 }
 
+static const char *sentence(struct buffer *to, const char *text)
+{
+	buffer_clear(to);
+	buffer_text(to, "");
+	quantity_print_sentence(to, text);
+	return to->data;
+}
+
+static void moments_in_sentences_are_those_of_the_machine(void **state)
+{
+	(void)state;
+	struct buffer text = { 0 };
+	setenv("TZ", "America/New_York", 1);
+	tzset();
+	assert_string_equal(sentence(&text, "expected by 2019-11-15T03:37:39Z on GPU 0"),
+	                    "expected by 2019-11-14 on GPU 0");
+	assert_string_equal(sentence(&text, "from 2019-11-15T12:00:00.250Z: T-7 waits."),
+	                    "from 2019-11-15: T-7 waits.");
+	assert_string_equal(sentence(&text, "no moment: 2019-11-15T03 1:2:3\x1b[2J"),
+	                    "no moment: 2019-11-15T03 1:2:3?[2J");
+	assert_string_equal(sentence(&text, NULL), "");
+	unsetenv("TZ");
+	tzset();
+	buffer_free(&text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -143,6 +169,7 @@ int main(void)
 		cmocka_unit_test(what_is_no_duration_is_refused),
 		cmocka_unit_test(whole_numbers_and_parts_have_bounds),
 		cmocka_unit_test(moments_are_read_from_rfc_3339),
+		cmocka_unit_test(moments_in_sentences_are_those_of_the_machine),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,7 +5,7 @@
 #include "base/buffer.h"
 #include "cli/text/terminal.h"
 
-/* What is written beyond the end of a line is cut. */
+/* Text beyond the end of a line is cut off. */
 struct canvas {
 	struct buffer text;
 	struct terminal terminal;

@@ -8,12 +8,12 @@
  * before node-10. */
 int order_names(const char *a, const char *b);
 
-/* Puts the items of a list in order; those that are the same to `compare` stay as they are. */
+/* Sorts a list. The sort is stable. */
 void order_items(json_t *items, int (*compare)(const json_t *a, const json_t *b));
 
 /* By node, then by index. */
 int order_by_node(const json_t *a, const json_t *b);
-/* Those that have a place in the queue by it, then those that cannot start yet. */
+/* Jobs with a queue position first, by position, then jobs that cannot start yet. */
 int order_by_position(const json_t *a, const json_t *b);
 
 #endif

@@ -8,6 +8,7 @@
 #include "base/duration.h"
 #include "base/number_text.h"
 #include "base/size.h"
+#include "cli/text/text_width.h"
 
 #define DURATION_MAX_MS (36500 * DAY_MS)
 
@@ -37,7 +38,7 @@ bool quantity_thousandths(const char *name, const char *text, int64_t most, int6
 	return number_read_decimal(text_of(text), 3, 0, most, thousandths) ||
 	       error_set(error, ERROR_INVALID,
 	                 "invalid %s '%.40s': expected a number from 0 to %lld with at most three "
-	                 "digits behind the point",
+	                 "decimals",
 	                 name, text, (long long)(most / 1000));
 }
 
@@ -72,4 +73,26 @@ void quantity_print_moment(struct buffer *to, int64_t ms)
 	                                                   : "%Y-%m-%d",
 	         &then_parts);
 	buffer_text(to, text[0] == ' ' ? text + 1 : text);
+}
+
+void quantity_print_sentence(struct buffer *to, const char *text)
+{
+	static const char digits[] = "0123456789-:.TZ";
+	struct buffer plain = { 0 };
+	int64_t ms;
+
+	buffer_text(&plain, "");
+	for (text = text ? text : ""; *text;) {
+		size_t size = strspn(text, digits);
+		while (size > 1 && strchr(":.-", text[size - 1])) /* of the sentence */
+			size--;
+		if (size > 0 && calendar_read((struct text){ text, size }, &ms))
+			quantity_print_moment(&plain, ms);
+		else
+			buffer_bytes(&plain, text, size > 0 ? size : (size = 1));
+		text += size;
+	}
+	buffer_text(&plain, "");
+	text_clean(to, plain.data);
+	buffer_free(&plain);
 }

@@ -13,7 +13,7 @@ bool quantity_memory(const char *name, const char *text, int64_t *mib, struct er
 /* A duration in milliseconds: 90m, 2h30m, 1d, 45s, 1d12h, 90 (seconds), 2:00:00, 1-12:00:00.
  * More than none. */
 bool quantity_duration(const char *name, const char *text, int64_t *ms, struct error *error);
-/* A decimal with at most three digits behind the point, in thousandths: 0.5 is 500. */
+/* A decimal with at most three digits after the point, in thousandths: 0.5 is 500. */
 bool quantity_thousandths(const char *name, const char *text, int64_t most, int64_t *thousandths,
                           struct error *error);
 /* A whole number from `least` to `most`. */
@@ -24,5 +24,8 @@ bool quantity_integer(const char *name, const char *text, int64_t least, int64_t
 int64_t quantity_moment(const char *text);
 /* Appends a moment as people at this machine read it: today 14:05:09, else 31 Jan 14:05. */
 void quantity_print_moment(struct buffer *to, int64_t ms);
+/* Appends a text of the service with its moments (2026-01-31T12:00:00Z) as the same people read
+ * them, and without what would command a terminal. */
+void quantity_print_sentence(struct buffer *to, const char *text);
 
 #endif

@@ -6,7 +6,7 @@
 
 #include "base/buffer.h"
 
-/* The columns that a text of UTF-8 takes. What is not UTF-8 counts one for each byte. */
+/* The columns that UTF-8 text takes. Bytes that are not UTF-8 count one each. */
 int text_width(const char *text);
 /* The bytes at the front that fit into `columns` columns. */
 size_t text_fits(const char *text, int columns);

@@ -18,8 +18,8 @@ static const struct {
 	void (*run)(struct report *report, enum size size);
 } benches[] = {
 	{ "queue", queue_bench }, { "placement", placement }, { "reclaim", reclaim_bench },
-	{ "route", route_bench }, { "evict", evict_bench },   { "gang", gang_bench },
-	{ "big", big_bench },
+	{ "route", route_bench }, { "evict", evict_bench },   { "predict", predict_bench },
+	{ "gang", gang_bench },   { "big", big_bench },
 };
 
 static bool core_is_named(const char *name, char **names, int count)

@@ -20,6 +20,8 @@ void big_bench(struct report *report, enum size size);
 void reclaim_bench(struct report *report, enum size size);
 /* 1,000 warm models on 1,000 GPUs, and many requests. */
 void route_bench(struct report *report, enum size size);
+/* Run times predicted and learned after a million jobs have ended. */
+void predict_bench(struct report *report, enum size size);
 /* 1,000 GPUs full of idle slots, and requests for models that have none. */
 void evict_bench(struct report *report, enum size size);
 

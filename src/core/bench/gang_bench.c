@@ -36,7 +36,7 @@ static void submit_gang(struct fixture *world, int64_t tenant_id)
 }
 
 /* Places the gang; the time of the pass, in ms. Then it ends. */
-static double place(struct fixture *world, int64_t tenant_id)
+static double gang_place(struct fixture *world, int64_t tenant_id)
 {
 	world->now_ms += SECOND_MS;
 	submit_gang(world, tenant_id);
@@ -76,7 +76,7 @@ void gang_bench(struct report *report, enum size size)
 	printf("gang: %d tasks on %d nodes of %d GPUs, %zu other jobs run\n", TASKS_MAX,
 	       times * NODES, GPUS, world.running_count);
 	for (int i = 0; i < RUNS; i++)
-		took[i] = place(&world, tenant_id);
+		took[i] = gang_place(&world, tenant_id);
 	qsort(took, RUNS, sizeof(took[0]), by_value);
 	report_put(report, "gang_pass_ms", size, took[RUNS / 2]);
 	fixture_end(&world);

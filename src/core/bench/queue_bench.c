@@ -31,7 +31,6 @@ static void fill_entry(struct bench *bench, struct queue_entry *entry, int64_t a
 		.priority = 100 * (1 + (int64_t)random_below(&bench->random, LEVELS)),
 		.queued_ms = bench->now_ms - age_ms,
 		.number = ++bench->last_number,
-		.heap_index = -1,
 	};
 }
 

@@ -7,6 +7,9 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "core/cluster/node_facts.h"
+#include "core/cluster/reservation.h"
+#include "core/record/heat.h"
 
 /* What text_map keeps for the name of a model. */
 struct model {
@@ -103,6 +106,18 @@ static bool check_amount(const struct node_report_command *report, const char *w
 	                 report->name, what, whose, amount, most);
 }
 
+static bool check_slowdowns(const struct node_report_command *report, struct error *error)
+{
+	if (report->slowdowns_c.count > report->device_count)
+		return error_set(error, ERROR_INVALID,
+		                 "node %s: more slowdown temperatures than devices", report->name);
+	for (int64_t i = 0; i < report->slowdowns_c.count; i++)
+		if (!check_amount(report, "a GPU", "slowdown temperature (degrees)",
+		                  report->slowdowns_c.at[i], HEAT_MOST_C, error))
+			return false;
+	return true;
+}
+
 static bool cluster_check_node(const struct node_report_command *report, struct error *error)
 {
 	if (!report->name || !*report->name)
@@ -122,7 +137,7 @@ static bool cluster_check_node(const struct node_report_command *report, struct 
 		return error_set(error, ERROR_INVALID,
 		                 "node %s: %" PRId64 " orders on their way without a list",
 		                 report->name, report->coming_count);
-	return check_labels(report, error) &&
+	return check_labels(report, error) && check_slowdowns(report, error) &&
 	       check_amount(report, "the host", "CPU (thousandths)", report->cpu_milli,
 	                    CPU_MILLI_MAX, error) &&
 	       check_amount(report, "the host", "memory (bytes)", report->host_bytes,
@@ -192,9 +207,15 @@ static bool check_replica(const struct node_report_command *report, const struct
 	return true;
 }
 
-static bool is_in_use(const struct gpu *gpu)
+bool gpu_is_reserved(const struct gpu *gpu)
 {
-	return gpu->books.owners > 0 || gpu->books.claims > 0;
+	const struct node *node = gpu->node;
+	bool reserved = gpu->books.owners > 0 || gpu->books.claims > 0;
+
+	for (int i = 0; !reserved && i < node->reservation_count; i++)
+		for (int p = 0; p < node->reservations[i]->part_count; p++)
+			reserved = reserved || node->reservations[i]->parts[p].gpu == gpu;
+	return reserved;
 }
 
 /* A GPU that its node has stopped reporting and that nothing is on may turn up
@@ -205,7 +226,7 @@ static bool check_elsewhere(const struct cluster *cluster, const struct node_rep
 	const struct gpu *gpu = cluster_gpu(cluster, device->uuid);
 
 	if (!gpu || strcmp(gpu->node->r.name, report->name) == 0 ||
-	    gpu->node->r.state != NODE_ONLINE || (!gpu->r.present && !is_in_use(gpu)))
+	    gpu->node->r.state != NODE_ONLINE || (!gpu->r.present && !gpu_is_reserved(gpu)))
 		return true;
 	return error_set(error, ERROR_CONFLICT,
 	                 "node %s reports %s, which is on node %s, and that is online",
@@ -231,7 +252,7 @@ static int count_missing(const struct cluster *cluster, const struct node_report
 
 	for (int i = 0; node && i < node->gpu_count; i++) {
 		const struct gpu *gpu = node->gpus[i];
-		missing += is_in_use(gpu) && !find_device(devices, count, gpu->r.uuid);
+		missing += gpu_is_reserved(gpu) && !find_device(devices, count, gpu->r.uuid);
 	}
 	return missing;
 }
@@ -330,6 +351,8 @@ static struct node_record node_record_copy(const struct node_record *record)
 	copy.zone = text_copy(record->zone);
 	copy.rack = text_copy(record->rack);
 	copy.labels = text_copy(record->labels);
+	copy.resources = text_copy(record->resources);
+	copy.taken = text_copy(record->taken);
 	return copy;
 }
 
@@ -340,6 +363,8 @@ static void node_record_free(const struct node_record *record)
 	text_free(record->zone);
 	text_free(record->rack);
 	text_free(record->labels);
+	text_free(record->resources);
+	text_free(record->taken);
 }
 
 static struct gpu_record gpu_record_copy(const struct gpu_record *record)
@@ -376,6 +401,7 @@ struct node *cluster_add_node(struct cluster *cluster, const struct node_record 
 	INVARIANT(!map_get(&cluster->node_by_id, record->id));
 	struct node *node = NEW(struct node);
 	node->r = node_record_copy(record);
+	node_read_counts(node);
 	map_put(&cluster->node_by_id, record->id, node);
 	text_map_put(&cluster->node_by_name, node->r.name, node);
 
@@ -447,6 +473,9 @@ void node_rename(struct node *node, const struct node_record *record)
 	if (strcmp(node->r.labels, old.labels) != 0 || strcmp(node->r.rack, old.rack) != 0 ||
 	    strcmp(node->r.zone, old.zone) != 0)
 		node->offer.redescribed = true;
+	if (strcmp(node->r.resources, old.resources) != 0 ||
+	    strcmp(node->r.taken, old.taken) != 0 || strcmp(node->r.labels, old.labels) != 0)
+		node_read_counts(node);
 	node_record_free(&old);
 }
 
@@ -487,12 +516,16 @@ static void node_free(struct node *node)
 	free(node->rivals);
 	free(node->gpus);
 	free(node->reservations);
+	free(node->guests);
+	for (int i = 0; i < node->count_count; i++)
+		free(node->counts[i].name);
+	free(node->counts);
 	free(node);
 }
 
 void cluster_remove_node(struct cluster *cluster, struct node *node)
 {
-	INVARIANT(node->gpu_count == 0 && node->reservation_count == 0);
+	INVARIANT(node->gpu_count == 0 && node->reservation_count == 0 && node->guest_count == 0);
 	INVARIANT(node->cpu.used == 0 && node->cpu.claimed == 0);
 	INVARIANT(node->host.used == 0 && node->host.claimed == 0);
 	size_t at = 0, end = cluster->node_count;
@@ -515,6 +548,7 @@ void cluster_remove_node(struct cluster *cluster, struct node *node)
 
 void cluster_remove_gpu(struct cluster *cluster, struct gpu *gpu)
 {
+	INVARIANT(!gpu_is_reserved(gpu));
 	INVARIANT(gpu->books.used_mib == 0 && gpu->books.owners == 0);
 	INVARIANT(gpu->books.claimed_mib == 0 && gpu->books.claims == 0);
 	node_unlist_gpu(gpu->node, gpu);
@@ -588,6 +622,7 @@ static void count_gpu(struct cluster *cluster, const struct gpu *gpu)
 
 void cluster_count(struct cluster *cluster)
 {
+	cluster->counted = true;
 	cluster->total = (struct amounts){ { 0 } };
 	cluster->gpu_total = 0;
 	cluster->smallest_mib = 0;
@@ -595,8 +630,8 @@ void cluster_count(struct cluster *cluster)
 		const struct node *node = cluster->nodes[i];
 		if (node->r.state != NODE_ONLINE)
 			continue;
-		cluster->total.of[AMOUNT_CPU] += node->r.cpu_milli;
-		cluster->total.of[AMOUNT_HOST] += node->r.host_bytes;
+		cluster->total.of[AMOUNT_CPU] += node_cpu_milli(node);
+		cluster->total.of[AMOUNT_HOST] += node_host_bytes(node);
 		for (int j = 0; j < node->gpu_count; j++)
 			count_gpu(cluster, node->gpus[j]);
 	}
@@ -606,12 +641,19 @@ void cluster_free(struct cluster *cluster)
 {
 	for (size_t i = 0; i < cluster->node_count; i++) {
 		struct node *node = cluster->nodes[i];
+		while (node->guest_count > 0)
+			cluster_remove_guest(cluster, node->guests[node->guest_count - 1]);
 		for (int j = 0; j < node->gpu_count; j++)
 			gpu_free(node->gpus[j]);
 		node_free(node);
 	}
 	for (size_t i = 0; i < cluster->gpu_type_by_name.capacity; i++)
 		free(cluster->gpu_type_by_name.entries[i].value);
+	for (size_t i = 0; i < cluster->class_by_name.capacity; i++)
+		if (cluster->class_by_name.entries[i].value)
+			node_class_free(cluster->class_by_name.entries[i].value);
+	text_map_free(&cluster->class_by_name);
+	text_map_free(&cluster->guest_by_name);
 	free(cluster->nodes);
 	free(cluster->by_rank);
 	free(cluster->by_rack);

@@ -7,6 +7,7 @@
 #include "core/record/command.h"
 #include "core/record/record.h"
 
+struct filter;
 struct reservation;
 struct slot;
 
@@ -61,13 +62,44 @@ struct node_offer {
 	int32_t whole;      /* GPUs that could be given whole */
 	int32_t whole_level, mib_level, milli_level, cpu_level; /* its places in the index; -1, or
 	                                                           whole 0: none */
+	int32_t later_whole, later_mib, later_milli; /* the same, of what it has when all that is
+	                                                releasing is back; while any is */
 	bool open, releasing;
 	bool redescribed; /* labels, rack, model or links changed since index.c last looked */
 	int64_t cpu_now, cpu_later, host_now, host_later; /* free; 0 while it takes nothing */
 };
 
+/* A counted resource of a node: what its record says, and what is taken by reservations. One that
+ * is not declared any more stays while something has it. */
+struct node_count {
+	char *name;
+	int64_t capacity, taken; /* of the node's record */
+	struct host_books books; /* changed by ledger.c alone */
+};
+
+/* See guest_record. Its filter has its marks and rules. */
+struct guest {
+	struct guest_record r;
+	struct node *node;
+	struct filter *filter;
+};
+
+/* What a line of a node class says of its node. */
+enum node_class_bit {
+	NODE_ALLOWED = 1,   /* it may take tasks of the class */
+	NODE_WANTED = 2,    /* it is among those that the class selects */
+	NODE_TOLERATED = 4, /* the class tolerates what keeps others off */
+};
+struct node_class {
+	struct node_class_record r;
+};
+
 struct node {
 	struct node_record r;
+	struct node_count *counts;
+	int count_count, count_capacity;
+	struct guest **guests; /* by id */
+	int guest_count, guest_capacity;
 	struct gpu **gpus; /* by place, then UUID */
 	int gpu_count, gpu_capacity;
 	int rank;                    /* rank of its name among all nodes; set by cluster_order */
@@ -98,11 +130,15 @@ struct cluster {
 	struct node **by_rank; /* by name, once cluster_order ran */
 	struct map node_by_id, gpu_by_id;
 	struct text_map node_by_name, gpu_by_uuid, gpu_type_by_name;
+	struct text_map class_by_name, guest_by_name;
+	bool has_rules; /* something was looked for by rules: a task that comes may let it in */
+	uint64_t rules_version; /* another number when rules may find something else; see rules.h */
 	int gpu_type_count;
 	int rack_count;        /* racks have numbers 1 .. rack_count; of cluster_order */
 	struct node **by_rack; /* by rack, then rank; of cluster_order */
 	int *rack_first;       /* the nodes of rack r begin there and end before that of r + 1 */
-	bool ordered;          /* ranks are right */
+	bool ordered, counted; /* ranks, and totals, are right */
+	uint64_t version;      /* another number when nodes, models or labels change */
 	struct amounts total;  /* of online nodes: GPUs, CPU, host memory */
 	int64_t gpu_total;     /* GPUs counted in `total` */
 	int64_t smallest_mib;  /* usable memory of the smallest GPU counted in `total`; 0: none */
@@ -139,12 +175,22 @@ void gpu_redescribe(struct cluster *cluster, struct gpu *gpu, const struct gpu_r
 /* It must be empty: no GPUs, no reservations, nothing in the ledger. */
 void cluster_remove_node(struct cluster *cluster, struct node *node);
 void cluster_remove_gpu(struct cluster *cluster, struct gpu *gpu);
+/* Whether a reservation names it, one of a suspended task too, which counts for nothing there and
+ * will want it back. */
+bool gpu_is_reserved(const struct gpu *gpu);
 
 /* Gives ranks to nodes and numbers to racks, by name, after nodes came, went or
  * moved. */
 void cluster_order(struct cluster *cluster);
 /* Recounts `total`, `gpu_total` and `smallest_mib`. */
 void cluster_count(struct cluster *cluster);
+/* The cluster with its totals, recounted if they are outdated. */
+static inline struct cluster *cluster_totals(struct cluster *cluster)
+{
+	if (!cluster->counted)
+		cluster_count(cluster);
+	return cluster;
+}
 void cluster_free(struct cluster *cluster);
 
 /* Memory that may ever be given out: capacity - overhead, not below 0. */
@@ -217,6 +263,48 @@ static inline int64_t host_free_later(const struct host_books *books, int64_t to
 {
 	return total - books->used + books->releasing - books->claimed;
 }
+
+/* Of the host, apart from what others take. */
+static inline int64_t node_cpu_milli(const struct node *node)
+{
+	return max64(node->r.cpu_milli - node->r.taken_cpu_milli, 0);
+}
+static inline int64_t node_host_bytes(const struct node *node)
+{
+	return max64(node->r.host_bytes - node->r.taken_host_bytes, 0);
+}
+
+/* The counted resource of that name; NULL: the node has none and nothing has it. */
+struct node_count *node_count(const struct node *node, const char *name);
+/* Like node_count(), but makes it. For ledger.c. */
+struct node_count *node_count_made(struct node *node, const char *name);
+/* Of a counted resource, apart from what others take. */
+static inline int64_t count_total(const struct node_count *count)
+{
+	return max64(count->capacity - count->taken, 0);
+}
+/* The value that the node has in a domain: `node`, `rack`, `zone`, or else a label,
+ * which `label:` may precede. NULL: none.
+ * It is `*size` long. */
+const char *node_domain(const struct node *node, const char *domain, size_t *size);
+/* The class of that name, or NULL; and whether it makes sense as it stands. */
+struct node_class *cluster_node_class(const struct cluster *cluster, const char *name);
+bool node_class_check(const char *name, const char *nodes, struct error *error);
+/* Makes the class, or replaces its nodes. Texts are copied. */
+struct node_class *cluster_put_node_class(struct cluster *cluster,
+                                          const struct node_class_record *record);
+void cluster_remove_node_class(struct cluster *cluster, struct node_class *class);
+/* Reads the next line of a class's nodes; false at the end. */
+struct node_class_line {
+	unsigned mask;
+	const char *name, *reason;
+	int name_size, reason_size;
+};
+bool node_class_next(const char **nodes, struct node_class_line *line);
+/* Puts a guest onto its node, or takes it off and frees it. Texts are copied. */
+struct guest *cluster_add_guest(struct cluster *cluster, struct node *node, struct filter *filter,
+                                const struct guest_record *record);
+void cluster_remove_guest(struct cluster *cluster, struct guest *guest);
 
 /* Whether a node has all of the "key=value" lines in `required`. */
 bool node_has_labels(const struct node *node, const char *required);

@@ -49,15 +49,20 @@ int index_cpu_level(int64_t cpu_milli)
 
 /* A fraction takes floor(thousandths x usable / 1000) MiB, so the largest one
  * that fits is floor((1000 x free + 999) / usable). */
+static int16_t milli_of(int64_t free_mib, int64_t usable_mib)
+{
+	if (free_mib >= usable_mib)
+		return WHOLE_GPU;
+	return (int16_t)((free_mib * WHOLE_GPU + WHOLE_GPU - 1) / usable_mib);
+}
+
 static int16_t takes_milli(const struct gpu_offer *has)
 {
 	int64_t free_mib = min64(has->free_now_mib, has->free_later_mib);
 
 	if ((has->offers & OFFER_SHARED_NOW) == 0 || free_mib < 0)
 		return 0;
-	if (free_mib >= has->usable_mib)
-		return WHOLE_GPU;
-	return (int16_t)((free_mib * WHOLE_GPU + WHOLE_GPU - 1) / has->usable_mib);
+	return milli_of(free_mib, has->usable_mib);
 }
 
 static inline struct gpu_offer summarise_gpu(const struct gpu *gpu,
@@ -136,17 +141,16 @@ static bool node_gained(const struct node_offer *before, const struct node_offer
 
 static struct node_offer tally_begin(const struct node *node)
 {
-	const struct node_record *r = &node->r;
 
 	if (!node_is_open(node))
 		return (struct node_offer){ 0 };
 	return (struct node_offer){
 		.open = true,
 		.releasing = node->cpu.releasing > 0 || node->host.releasing > 0,
-		.cpu_now = host_free_now(&node->cpu, r->cpu_milli),
-		.cpu_later = host_free_later(&node->cpu, r->cpu_milli),
-		.host_now = host_free_now(&node->host, r->host_bytes),
-		.host_later = host_free_later(&node->host, r->host_bytes),
+		.cpu_now = host_free_now(&node->cpu, node_cpu_milli(node)),
+		.cpu_later = host_free_later(&node->cpu, node_cpu_milli(node)),
+		.host_now = host_free_now(&node->host, node_host_bytes(node)),
+		.host_later = host_free_later(&node->host, node_host_bytes(node)),
 	};
 }
 
@@ -164,8 +168,31 @@ static void tally_gpu(struct node_offer *sum, const struct gpu *gpu, const struc
 		sum->best_milli = has->takes_milli;
 }
 
-static void tally_end(struct node_offer *sum)
+/* What a releasing node has later: for claims, of which most find nothing there. */
+static void tally_later(struct node_offer *sum, const struct node *node)
 {
+	const uint32_t whole = OFFER_CLEAN | OFFER_EMPTY_LATER;
+	int64_t best_mib = 0, best_milli = 0;
+
+	for (int i = 0; i < node->gpu_count; i++) {
+		const struct gpu_offer *has = &node->gpus[i]->offer;
+		int64_t free_mib = has->free_later_mib;
+		sum->later_whole += (has->offers & whole) == whole;
+		if ((has->offers & OFFER_SHARED_LATER) == 0 || free_mib <= 0)
+			continue;
+		best_mib = max64(best_mib, free_mib);
+		best_milli = max64(best_milli, milli_of(free_mib, has->usable_mib));
+	}
+	sum->later_whole = (int32_t)min64(sum->later_whole, INDEX_WHOLE_LEVELS - 1);
+	sum->later_mib = best_mib > 0 ? index_mib_level(best_mib) : -1;
+	sum->later_milli = best_milli > 0 ? index_milli_level(best_milli) : -1;
+}
+
+static void tally_end(struct node_offer *sum, const struct node *node)
+{
+	sum->later_mib = sum->later_milli = -1;
+	if (sum->releasing)
+		tally_later(sum, node);
 	sum->whole_level = (int32_t)min64(sum->whole, INDEX_WHOLE_LEVELS - 1);
 	sum->mib_level = sum->best_mib > 0 ? index_mib_level(sum->best_mib) : -1;
 	sum->milli_level = sum->best_milli > 0 ? index_milli_level(sum->best_milli) : -1;
@@ -206,6 +233,9 @@ static void place(struct index *index, size_t rank, const struct node_offer *bef
 	index_move(index->mib, rank, before->mib_level, after->mib_level);
 	index_move(index->milli, rank, before->milli_level, after->milli_level);
 	index_move(index->cpu, rank, before->cpu_level, after->cpu_level);
+	index_move(index->later_whole, rank, before->later_whole, after->later_whole);
+	index_move(index->later_mib, rank, before->later_mib, after->later_mib);
+	index_move(index->later_milli, rank, before->later_milli, after->later_milli);
 }
 
 enum change {
@@ -232,7 +262,7 @@ static unsigned look_at_node(struct index *index, struct node *node, unsigned ch
 
 	for (int i = 0; i < node->gpu_count; i++)
 		tally_gpu(&sum, node->gpus[i], &node->gpus[i]->offer);
-	tally_end(&sum);
+	tally_end(&sum, node);
 	if (node_gained(&node->offer, &sum))
 		change |= CHANGE_GAIN;
 	if (node->offer.redescribed || !node_finds_the_same(&node->offer, &sum))
@@ -270,12 +300,18 @@ static void each_set(struct index *index, void (*apply)(struct bitset *set, size
 	apply(&index->open, size);
 	apply(&index->releasing, size);
 	apply(&index->promised, size);
-	for (int level = 1; level < INDEX_WHOLE_LEVELS; level++)
+	for (int level = 1; level < INDEX_WHOLE_LEVELS; level++) {
 		apply(&index->whole[level], size);
-	for (int level = 0; level < INDEX_MIB_LEVELS; level++)
+		apply(&index->later_whole[level], size);
+	}
+	for (int level = 0; level < INDEX_MIB_LEVELS; level++) {
 		apply(&index->mib[level], size);
-	for (int level = 0; level < INDEX_MILLI_LEVELS; level++)
+		apply(&index->later_mib[level], size);
+	}
+	for (int level = 0; level < INDEX_MILLI_LEVELS; level++) {
 		apply(&index->milli[level], size);
+		apply(&index->later_milli[level], size);
+	}
 	for (int level = 0; level < INDEX_CPU_LEVELS; level++)
 		apply(&index->cpu[level], size);
 }
@@ -295,7 +331,12 @@ static void free_set(struct bitset *set, size_t size)
 
 /* In no set, and with nothing to compare to. */
 static const struct node_offer nowhere = {
-	.mib_level = -1, .milli_level = -1, .cpu_level = -1, .redescribed = true
+	.mib_level = -1,
+	.milli_level = -1,
+	.cpu_level = -1,
+	.later_mib = -1,
+	.later_milli = -1,
+	.redescribed = true,
 };
 
 void index_build(struct index *index, struct cluster *cluster, const struct config_record *config)
@@ -318,6 +359,11 @@ void index_build(struct index *index, struct cluster *cluster, const struct conf
 		set_version(index, node, ++index->last_version);
 		index_promised(index, node);
 	}
+	index->free_version = ++index->last_version;
+}
+
+void index_freed(struct index *index)
+{
 	index->free_version = ++index->last_version;
 }
 
@@ -381,9 +427,11 @@ static bool node_offer_equal(const struct node_offer *a, const struct node_offer
 	return a->best_mib == b->best_mib && a->best_milli == b->best_milli &&
 	       a->whole == b->whole && a->whole_level == b->whole_level &&
 	       a->mib_level == b->mib_level && a->milli_level == b->milli_level &&
-	       a->cpu_level == b->cpu_level && a->open == b->open && a->releasing == b->releasing &&
-	       a->cpu_now == b->cpu_now && a->cpu_later == b->cpu_later &&
-	       a->host_now == b->host_now && a->host_later == b->host_later;
+	       a->later_whole == b->later_whole && a->later_mib == b->later_mib &&
+	       a->later_milli == b->later_milli && a->cpu_level == b->cpu_level &&
+	       a->open == b->open && a->releasing == b->releasing && a->cpu_now == b->cpu_now &&
+	       a->cpu_later == b->cpu_later && a->host_now == b->host_now &&
+	       a->host_later == b->host_later;
 }
 
 /* The summary of a node as it is now; panics if what is kept differs. */
@@ -403,7 +451,7 @@ static struct node_offer index_check_node(const struct index *index, const struc
 			      gpu->r.uuid, node->r.name);
 		tally_gpu(&sum, gpu, &has);
 	}
-	tally_end(&sum);
+	tally_end(&sum, node);
 	node_summary_make(&summary, node);
 	if (!node_offer_equal(&node->offer, &sum) ||
 	    !node_summary_equal(&index->summaries[node->rank], &summary) ||
@@ -440,12 +488,21 @@ static void check_sets(const struct index *index, const struct index *fresh,
 	check_set("open", 0, &index->open, &fresh->open, cluster);
 	check_set("releasing", 0, &index->releasing, &fresh->releasing, cluster);
 	check_set("promised", 0, &index->promised, &fresh->promised, cluster);
-	for (int level = 1; level < INDEX_WHOLE_LEVELS; level++)
+	for (int level = 1; level < INDEX_WHOLE_LEVELS; level++) {
 		check_set("whole", level, &index->whole[level], &fresh->whole[level], cluster);
-	for (int level = 0; level < INDEX_MIB_LEVELS; level++)
+		check_set("later_whole", level, &index->later_whole[level],
+		          &fresh->later_whole[level], cluster);
+	}
+	for (int level = 0; level < INDEX_MIB_LEVELS; level++) {
 		check_set("mib", level, &index->mib[level], &fresh->mib[level], cluster);
-	for (int level = 0; level < INDEX_MILLI_LEVELS; level++)
+		check_set("later_mib", level, &index->later_mib[level], &fresh->later_mib[level],
+		          cluster);
+	}
+	for (int level = 0; level < INDEX_MILLI_LEVELS; level++) {
 		check_set("milli", level, &index->milli[level], &fresh->milli[level], cluster);
+		check_set("later_milli", level, &index->later_milli[level],
+		          &fresh->later_milli[level], cluster);
+	}
 	for (int level = 0; level < INDEX_CPU_LEVELS; level++)
 		check_set("cpu", level, &index->cpu[level], &fresh->cpu[level], cluster);
 }

@@ -20,8 +20,12 @@
 struct part;
 
 struct index {
-	struct bitset open;                      /* nodes that take anything new */
-	struct bitset releasing;                 /* of those, with memory coming back */
+	bool built;         /* it is right; false after nodes, GPUs, models or labels changed */
+	struct bitset open; /* nodes that take anything new */
+	struct bitset releasing; /* of those, with memory coming back */
+	/* Of the releasing ones, by what they have once that is back. */
+	struct bitset later_whole[INDEX_WHOLE_LEVELS]; /* [0] is not kept */
+	struct bitset later_mib[INDEX_MIB_LEVELS], later_milli[INDEX_MILLI_LEVELS];
 	struct bitset whole[INDEX_WHOLE_LEVELS]; /* at least that many; [0] is not kept */
 	struct bitset mib[INDEX_MIB_LEVELS];     /* best shared GPU at that level or above */
 	struct bitset milli[INDEX_MILLI_LEVELS];
@@ -51,6 +55,8 @@ void index_touch(struct index *index, struct node *node, const struct config_rec
  * eight. */
 void index_touch_parts(struct index *index, struct node *node, const struct part *parts, int count,
                        const struct config_record *config);
+/* Something may fit that did not, for a reason that is not in the index. */
+void index_freed(struct index *index);
 /* Like index_touch(), when a plan is undone: restores the old versions. */
 void index_restore(struct index *index, struct node *node, const struct config_record *config,
                    uint64_t version, uint64_t free_version);

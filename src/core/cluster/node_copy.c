@@ -19,6 +19,7 @@ void node_copy_empty(struct node_copy *copy, const struct node *node)
 	copy->node.r.state = NODE_ONLINE;
 	copy->node.r.reported = true;
 	copy->node.r.draining = false;
+	copy->node.r.taken_cpu_milli = copy->node.r.taken_host_bytes = 0;
 	copy->node.cpu = copy->node.host = (struct host_books){ 0, 0, 0 };
 	for (int i = 0; i < node->gpu_count; i++) {
 		struct gpu *gpu = &copy->gpus[i];

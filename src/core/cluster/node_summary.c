@@ -26,7 +26,7 @@ const struct node_summary *node_summary_make(struct node_summary *summary, const
 	summary->cpu_milli = min64(has->cpu_now, has->cpu_later);
 	summary->host_bytes = min64(has->host_now, has->host_later);
 	summary->cpu_now_milli = has->cpu_now;
-	summary->cpu_total_milli = node->r.cpu_milli;
+	summary->cpu_total_milli = node_cpu_milli(node);
 	summary->free_milli = 0;
 	summary->mix = 0;
 	summary->whole = (int16_t)has->whole;

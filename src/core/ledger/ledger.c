@@ -4,30 +4,49 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/cluster/index.h"
+#include "core/ledger/plan.h"
 #include "core/model/slot.h"
+#include "core/queue/demand.h"
 #include "core/queue/job.h"
-#include "core/state.h"
 #include "core/tenant/tenant.h"
+
+#define COPY_SLACK_MIB 1024 /* it runs on until the driver has locked it */
 
 static int64_t part_amount(const struct part *part)
 {
 	return max64(part->mib, part->measured_mib);
 }
 
-static void count_part(const struct part *part, enum phase phase, bool late, int sign)
+static bool phase_claims(enum phase phase)
+{
+	return phase == PHASE_CLAIM || phase == PHASE_WAKING;
+}
+
+/* Its GPU memory counts, and will be back. */
+static bool phase_returns(enum phase phase)
+{
+	return phase == PHASE_RELEASING || phase == PHASE_SUSPENDING;
+}
+
+/* What is away counts on its GPU with what is measured there alone, which should be nothing. */
+static void count_part(const struct part *part, enum phase phase, bool late, bool away, int sign)
 {
 	struct gpu_books *books = &part->gpu->books;
 
-	if (phase == PHASE_CLAIM) {
+	if (phase_claims(phase)) {
 		books->claimed_mib += sign * part->mib;
 		books->claims += sign;
 		books->whole_claims += part->whole ? sign : 0;
-		return;
 	}
+	if (away)
+		books->used_mib += sign * part->measured_mib;
+	if (away || phase_claims(phase))
+		return;
 	books->used_mib += sign * part_amount(part);
 	books->owners += sign;
 	books->whole_owners += part->whole ? sign : 0;
-	if (phase == PHASE_RELEASING && !late) {
+	if (phase_returns(phase) && !late) {
 		books->releasing_mib += sign * part_amount(part);
 		books->releasing_owners += sign;
 		books->whole_releasing += part->whole ? sign : 0;
@@ -46,8 +65,33 @@ static void count_host(struct host_books *books, int64_t amount, enum phase phas
 		books->releasing += sign * amount;
 }
 
+/* What a suspended task has given back of its host. */
+static enum phase cpu_phase(const struct reservation *reservation)
+{
+	if (reservation->phase == PHASE_WAKING)
+		return PHASE_CLAIM;
+	return reservation->phase == PHASE_SUSPENDING ? PHASE_RELEASING : reservation->phase;
+}
+
+static void count_cpu(struct host_books *books, const struct reservation *reservation, int sign)
+{
+	if (!reservation->away || reservation->phase == PHASE_WAKING)
+		count_host(books, reservation->cpu_milli, cpu_phase(reservation), reservation->late,
+		           sign);
+}
+
+static void count_memory(struct host_books *books, const struct reservation *reservation, int sign)
+{
+	bool late = reservation->late || reservation->phase == PHASE_SUSPENDING;
+
+	count_host(books, reservation->host_bytes + reservation->copy_bytes, reservation->phase,
+	           late, sign);
+}
+
 static int32_t *ledger_count_of(struct job *job, enum phase phase)
 {
+	if (phase_is_suspended(phase))
+		return &job->counts.suspended;
 	switch (phase) {
 	case PHASE_CLAIM:
 		return &job->counts.claims;
@@ -60,7 +104,7 @@ static int32_t *ledger_count_of(struct job *job, enum phase phase)
 	}
 }
 
-struct amounts reservation_amounts(const struct reservation *reservation)
+struct amounts reservation_asks(const struct reservation *reservation)
 {
 	struct amounts amounts = { { 0 } };
 
@@ -73,6 +117,35 @@ struct amounts reservation_amounts(const struct reservation *reservation)
 	amounts.of[AMOUNT_CPU] = reservation->cpu_milli;
 	amounts.of[AMOUNT_HOST] = reservation->host_bytes;
 	return amounts;
+}
+
+struct amounts reservation_amounts(const struct reservation *reservation)
+{
+	struct amounts amounts = { { 0 } };
+
+	if (reservation->phase != PHASE_SUSPENDING && reservation->phase != PHASE_SUSPENDED)
+		amounts = reservation_asks(reservation);
+	amounts.of[AMOUNT_HOST] = reservation->host_bytes + reservation->copy_bytes;
+	return amounts;
+}
+
+/* Who has a GPU to itself rarely uses all of it: what was measured, and some more. */
+static int64_t part_copy_mib(const struct part *part)
+{
+	int64_t measured_mib = part->measured_mib;
+
+	if (!part->whole || measured_mib == 0)
+		return part_amount(part);
+	return min64(measured_mib + measured_mib / 8 + COPY_SLACK_MIB, part_amount(part));
+}
+
+int64_t reservation_copy_bytes(const struct reservation *reservation)
+{
+	int64_t mib = 0;
+
+	for (int i = 0; i < reservation->part_count; i++)
+		mib += part_copy_mib(&reservation->parts[i]);
+	return min64(mib, HOST_BYTES_MAX >> 20) << 20;
 }
 
 struct tenant *reservation_tenant(const struct reservation *reservation)
@@ -95,38 +168,60 @@ static int64_t count_job(struct job *job, enum phase phase, int sign)
 	return (active == 0) != (job_active(job) == 0) ? 1 : 0;
 }
 
+static void count_demand(const struct reservation *reservation, int sign)
+{
+	const struct demand *demand = reservation->job->filter->demand;
+
+	for (int i = 0; i < demand->count_count; i++)
+		count_host(&node_count_made(reservation->node, demand->counts[i].name)->books,
+		           demand->counts[i].amount, reservation->phase, reservation->late, sign);
+}
+
+/* Rules may find something else now, and counted resources may be free. */
+static void demand_moved(struct ledger *ledger, const struct reservation *reservation, bool came)
+{
+	if (!reservation->job || !reservation->job->filter->demand)
+		return;
+	ledger->cluster->rules_version++;
+	if (ledger->index->built && !ledger->plan->undoing && (!came || ledger->cluster->has_rules))
+		index_freed(ledger->index);
+}
+
 /* Adds or takes all that a reservation counts for, in its present phase. */
-static void ledger_count(struct sched *sched, struct reservation *reservation, int sign)
+static void ledger_count(struct ledger *ledger, struct reservation *reservation, int sign)
 {
 	struct node *node = reservation->node;
 	enum phase phase = reservation->phase;
 	int64_t jobs = 0;
 
 	for (int i = 0; i < reservation->part_count; i++)
-		count_part(&reservation->parts[i], phase, reservation->late, sign);
-	count_host(&node->cpu, reservation->cpu_milli, phase, reservation->late, sign);
-	count_host(&node->host, reservation->host_bytes, phase, reservation->late, sign);
+		count_part(&reservation->parts[i], phase, reservation->late, reservation->away,
+		           sign);
+	count_cpu(&node->cpu, reservation, sign);
+	count_memory(&node->host, reservation, sign);
+	if (reservation->job && reservation->job->filter->demand)
+		count_demand(reservation, sign);
 	if (reservation->job)
 		jobs = count_job(reservation->job, phase, sign);
 	if (phase == PHASE_RELEASING)
 		return;
 	struct amounts amounts = reservation_amounts(reservation);
 	amounts.of[AMOUNT_JOBS] = jobs;
-	tenant_charge(&sched->tenants, reservation_tenant(reservation), &amounts,
+	tenant_charge(ledger->tenants, reservation_tenant(reservation), &amounts,
 	              reservation_preemptible(reservation), sign);
 }
 
-static void tell_index(struct sched *sched, struct node *node)
+static void tell_index(struct ledger *ledger, struct node *node)
 {
-	if (sched->indexed && !sched->plan.undoing)
-		index_touch(&sched->index, node, &sched->config);
+	if (ledger->index->built && !ledger->plan->undoing)
+		index_touch(ledger->index, node, ledger->config);
 }
 
-static void tell_index_of(struct sched *sched, const struct reservation *reservation)
+static void tell_index_of(struct ledger *ledger, const struct reservation *reservation)
 {
-	if (sched->indexed && !sched->plan.undoing)
-		index_touch_parts(&sched->index, reservation->node, reservation->parts,
-		                  reservation->part_count, &sched->config);
+	if (ledger->index->built && !ledger->plan->undoing)
+		index_touch_parts(ledger->index, reservation->node, reservation->parts,
+		                  reservation->part_count, ledger->config);
 }
 
 static void node_list_add(struct node *node, struct reservation *reservation)
@@ -156,22 +251,24 @@ static void node_list_remove(struct node *node, const struct reservation *reserv
 	        (size_t)(node->reservation_count - at) * sizeof(*node->reservations));
 }
 
-void ledger_enter(struct sched *sched, struct reservation *reservation)
+void ledger_enter(struct ledger *ledger, struct reservation *reservation)
 {
 	INVARIANT(!reservation->entered);
 	reservation->entered = true;
 	node_list_add(reservation->node, reservation);
-	ledger_count(sched, reservation, 1);
-	tell_index_of(sched, reservation);
+	ledger_count(ledger, reservation, 1);
+	tell_index_of(ledger, reservation);
+	demand_moved(ledger, reservation, true);
 }
 
-void ledger_leave(struct sched *sched, struct reservation *reservation)
+void ledger_leave(struct ledger *ledger, struct reservation *reservation)
 {
 	INVARIANT(reservation->entered);
-	ledger_count(sched, reservation, -1);
+	ledger_count(ledger, reservation, -1);
 	node_list_remove(reservation->node, reservation);
 	reservation->entered = false;
-	tell_index_of(sched, reservation);
+	tell_index_of(ledger, reservation);
+	demand_moved(ledger, reservation, false);
 }
 
 static bool is_running(enum phase phase)
@@ -179,30 +276,45 @@ static bool is_running(enum phase phase)
 	return phase == PHASE_GRANTED || phase == PHASE_LIVE;
 }
 
-void ledger_phase(struct sched *sched, struct reservation *reservation, enum phase phase, bool late)
+void ledger_phase(struct ledger *ledger, struct reservation *reservation, enum phase phase,
+                  bool late)
 {
 	bool runs_on = is_running(reservation->phase) && is_running(phase);
 
 	INVARIANT(reservation->entered);
-	ledger_count(sched, reservation, -1);
+	ledger_count(ledger, reservation, -1);
+	reservation->away = phase == PHASE_SUSPENDED || phase == PHASE_WAKING ||
+	                    (phase == PHASE_RELEASING && reservation->away);
 	reservation->phase = phase;
 	reservation->late = late;
-	ledger_count(sched, reservation, 1);
+	ledger_count(ledger, reservation, 1);
+	if (!runs_on)
+		demand_moved(ledger, reservation, false);
 	if (!runs_on && !reservation->leaving) /* otherwise the node has as much as before */
-		tell_index_of(sched, reservation);
+		tell_index_of(ledger, reservation);
 }
 
-void ledger_facts(struct sched *sched, struct gpu *gpu, int64_t capacity_mib, int64_t overhead_mib,
-                  int64_t foreign_mib)
+void ledger_copy(struct ledger *ledger, struct reservation *reservation, enum phase phase,
+                 int64_t copy_bytes)
+{
+	INVARIANT(copy_bytes >= 0 && reservation->entered);
+	ledger_count(ledger, reservation, -1);
+	reservation->copy_bytes = copy_bytes;
+	ledger_count(ledger, reservation, 1);
+	ledger_phase(ledger, reservation, phase, false);
+}
+
+void ledger_facts(struct ledger *ledger, struct gpu *gpu, int64_t capacity_mib,
+                  int64_t overhead_mib, int64_t foreign_mib)
 {
 	INVARIANT(foreign_mib >= 0 && overhead_mib >= 0);
 	gpu->r.capacity_mib = capacity_mib;
 	gpu->r.overhead_mib = overhead_mib;
 	gpu->r.foreign_mib = foreign_mib;
-	tell_index(sched, gpu->node);
+	tell_index(ledger, gpu->node);
 }
 
-void ledger_measure(struct sched *sched, struct reservation *reservation, struct gpu *gpu,
+void ledger_measure(struct ledger *ledger, struct reservation *reservation, struct gpu *gpu,
                     int64_t measured_mib)
 {
 	INVARIANT(measured_mib >= 0);
@@ -210,15 +322,15 @@ void ledger_measure(struct sched *sched, struct reservation *reservation, struct
 		struct part *part = &reservation->parts[i];
 		if (part->gpu != gpu || part->measured_mib == measured_mib)
 			continue;
-		count_part(part, reservation->phase, reservation->late, -1);
+		count_part(part, reservation->phase, reservation->late, reservation->away, -1);
 		part->measured_mib = measured_mib;
-		count_part(part, reservation->phase, reservation->late, 1);
-		tell_index(sched, gpu->node);
+		count_part(part, reservation->phase, reservation->late, reservation->away, 1);
+		tell_index(ledger, gpu->node);
 	}
 }
 
 /* The memory invariant for one part. A claim that is already entered does not block itself. */
-static bool may_grant_part(const struct sched *sched, const struct part *part, bool own_claim,
+static bool may_grant_part(const struct ledger *ledger, const struct part *part, bool own_claim,
                            struct error *error)
 {
 	const struct gpu *gpu = part->gpu;
@@ -226,12 +338,12 @@ static bool may_grant_part(const struct sched *sched, const struct part *part, b
 	int32_t own = own_claim ? 1 : 0;
 	int64_t now = gpu_free_now(gpu), later = gpu_free_later(gpu) + (own_claim ? part->mib : 0);
 
-	if (!gpu_is_open(gpu, &sched->config))
+	if (!gpu_is_open(gpu, ledger->config))
 		return error_set(error, ERROR_NO_ROOM, "GPU %s takes nothing new", gpu->r.uuid);
 	if (part->whole && (books->owners > 0 || books->claims > own))
 		return error_set(error, ERROR_NO_ROOM, "GPU %s is asked for whole and is not empty",
 		                 gpu->r.uuid);
-	if (part->whole && gpu->r.foreign_mib > sched->config.foreign_tolerance_mib)
+	if (part->whole && gpu->r.foreign_mib > ledger->config->foreign_tolerance_mib)
 		return error_set(
 		    error, ERROR_NO_ROOM,
 		    "GPU %s is asked for whole and has %lld MiB of foreign memory on it",
@@ -265,22 +377,76 @@ static bool may_grant_host(const struct host_books *books, int64_t total, int64_
 	return true;
 }
 
-bool ledger_may_grant(const struct sched *sched, const struct reservation *reservation,
+static bool may_grant_counts(const struct reservation *reservation, bool own, struct error *error)
+{
+	const struct demand *demand = reservation->job->filter->demand;
+	static const struct node_count none = { .capacity = 0 };
+
+	for (int i = 0; demand && i < demand->count_count; i++) {
+		const struct counted *counted = &demand->counts[i];
+		const struct node_count *count = node_count(reservation->node, counted->name);
+		if (!count)
+			count = &none;
+		if (!may_grant_host(&count->books, count_total(count), counted->amount, own,
+		                    counted->name, error))
+			return false;
+	}
+	return true;
+}
+
+bool ledger_may_grant(const struct ledger *ledger, const struct reservation *reservation,
                       struct error *error)
 {
 	const struct node *node = reservation->node;
-	bool own = reservation->entered && reservation->phase == PHASE_CLAIM;
+	bool wakes = reservation->phase == PHASE_WAKING; /* it has its host memory already */
+	bool own = reservation->entered && phase_claims(reservation->phase);
 
 	INVARIANT(own || !reservation->entered);
 	if (!node_is_open(node))
 		return error_set(error, ERROR_NO_ROOM, "node %s takes nothing new", node->r.name);
 	for (int i = 0; i < reservation->part_count; i++)
-		if (!may_grant_part(sched, &reservation->parts[i], own, error))
+		if (!may_grant_part(ledger, &reservation->parts[i], own, error))
 			return false;
-	return may_grant_host(&node->cpu, node->r.cpu_milli, reservation->cpu_milli, own,
+	if (reservation->job && !wakes && !may_grant_counts(reservation, own, error))
+		return false;
+	return may_grant_host(&node->cpu, node_cpu_milli(node), reservation->cpu_milli, own,
 	                      "CPU (thousandths)", error) &&
-	       may_grant_host(&node->host, node->r.host_bytes, reservation->host_bytes, own,
-	                      "host memory (bytes)", error);
+	       may_grant_host(&node->host, node_host_bytes(node),
+	                      wakes ? 0 : reservation->host_bytes, own, "host memory (bytes)",
+	                      error);
+}
+
+/* Host memory of the node that suspended tasks have for what was on GPUs. */
+static int64_t copied_bytes(const struct node *node)
+{
+	int64_t sum = 0;
+
+	for (int i = 0; i < node->reservation_count; i++)
+		sum += node->reservations[i]->copy_bytes;
+	return sum;
+}
+
+bool ledger_may_copy(const struct ledger *ledger, const struct reservation *reservation,
+                     struct error *error)
+{
+	const struct node *node = reservation->node;
+	int64_t total = node_host_bytes(node), copy = reservation_copy_bytes(reservation);
+	int64_t most = muldiv_down(total, ledger->config->suspend_host, 1000);
+	int64_t free_bytes =
+	    min64(host_free_now(&node->host, total), host_free_later(&node->host, total));
+
+	if (copy > most - copied_bytes(node))
+		return error_set(
+		    error, ERROR_NO_ROOM,
+		    "suspended tasks may have %lld MiB of host memory on node %s: %lld "
+		    "MiB are taken, %lld MiB asked",
+		    (long long)(most >> 20), node->r.name, (long long)(copied_bytes(node) >> 20),
+		    (long long)(copy >> 20));
+	if (copy > free_bytes)
+		return error_set(
+		    error, ERROR_NO_ROOM, "host memory of node %s: %lld MiB asked, %lld MiB free",
+		    node->r.name, (long long)(copy >> 20), (long long)(max64(free_bytes, 0) >> 20));
+	return true;
 }
 
 /* The recount: every total from the reservations alone. */
@@ -296,13 +462,34 @@ static void ledger_check_gpu(const struct gpu *gpu)
 				continue;
 			struct part part = reservation->parts[j];
 			part.gpu = &recount;
-			count_part(&part, reservation->phase, reservation->late, 1);
+			count_part(&part, reservation->phase, reservation->late, reservation->away,
+			           1);
 		}
 	}
 	if (memcmp(&recount.books, &gpu->books, sizeof(recount.books)) != 0)
 		panic("the ledger of GPU %s has %lld MiB used, its reservations add up to %lld",
 		      gpu->r.uuid, (long long)gpu->books.used_mib,
 		      (long long)recount.books.used_mib);
+}
+
+static void check_count(const struct node *node, const struct node_count *count)
+{
+	struct host_books recount = { 0, 0, 0 };
+
+	for (int i = 0; i < node->reservation_count; i++) {
+		const struct reservation *reservation = node->reservations[i];
+		const struct demand *demand =
+		    reservation->job ? reservation->job->filter->demand : NULL;
+		for (int j = 0; demand && j < demand->count_count; j++)
+			if (strcmp(demand->counts[j].name, count->name) == 0)
+				count_host(&recount, demand->counts[j].amount, reservation->phase,
+				           reservation->late, 1);
+	}
+	if (memcmp(&recount, &count->books, sizeof(recount)) != 0)
+		panic("the ledger of node %s has %lld of resource %s used, its reservations add up "
+		      "to %lld",
+		      node->r.name, (long long)count->books.used, count->name,
+		      (long long)recount.used);
 }
 
 static void ledger_check_node(const struct node *node)
@@ -313,10 +500,14 @@ static void ledger_check_node(const struct node *node)
 		const struct reservation *reservation = node->reservations[i];
 		INVARIANT(reservation->entered && reservation->node == node);
 		INVARIANT(i == 0 || node->reservations[i - 1]->id < reservation->id);
-		count_host(&cpu, reservation->cpu_milli, reservation->phase, reservation->late, 1);
-		count_host(&host, reservation->host_bytes, reservation->phase, reservation->late,
-		           1);
+		INVARIANT(reservation->copy_bytes >= 0);
+		INVARIANT(reservation->copy_bytes == 0 || phase_is_suspended(reservation->phase) ||
+		          reservation->phase == PHASE_RELEASING);
+		count_cpu(&cpu, reservation, 1);
+		count_memory(&host, reservation, 1);
 	}
+	for (int i = 0; i < node->count_count; i++)
+		check_count(node, &node->counts[i]);
 	if (memcmp(&cpu, &node->cpu, sizeof(cpu)) != 0 ||
 	    memcmp(&host, &node->host, sizeof(host)) != 0)
 		panic("the ledger of node %s differs from its reservations", node->r.name);
@@ -325,17 +516,17 @@ static void ledger_check_node(const struct node *node)
 }
 
 /* Every job's counts and its tenant's part in them; the sums are then compared per tenant. */
-static void check_tenants(const struct sched *sched)
+static void check_tenants(const struct ledger *ledger)
 {
-	size_t count = sched->tenants.count;
+	size_t count = ledger->tenants->count;
 	struct amounts *allocated = memory_zero(count ? 2 * count : 1, sizeof(*allocated));
 	struct amounts *fixed = allocated + count;
 	struct map place = { 0 };
 
 	for (size_t i = 0; i < count; i++)
-		map_put(&place, sched->tenants.all[i]->r.id, (void *)(allocated + i));
-	for (size_t i = 0; i < sched->cluster.node_count; i++) {
-		const struct node *node = sched->cluster.nodes[i];
+		map_put(&place, ledger->tenants->all[i]->r.id, (void *)(allocated + i));
+	for (size_t i = 0; i < ledger->cluster->node_count; i++) {
+		const struct node *node = ledger->cluster->nodes[i];
 		for (int j = 0; j < node->reservation_count; j++) {
 			const struct reservation *reservation = node->reservations[j];
 			if (reservation->phase == PHASE_RELEASING)
@@ -351,7 +542,7 @@ static void check_tenants(const struct sched *sched)
 		}
 	}
 	for (size_t i = 0; i < count; i++) {
-		const struct tenant *tenant = sched->tenants.all[i];
+		const struct tenant *tenant = ledger->tenants->all[i];
 		for (int k = 0; k < AMOUNT_JOBS; k++)
 			if (tenant->allocated.of[k] != allocated[i].of[k] ||
 			    tenant->fixed.of[k] != fixed[i].of[k])
@@ -363,9 +554,9 @@ static void check_tenants(const struct sched *sched)
 	free(allocated);
 }
 
-void ledger_check(const struct sched *sched)
+void ledger_check(const struct ledger *ledger)
 {
-	for (size_t i = 0; i < sched->cluster.node_count; i++)
-		ledger_check_node(sched->cluster.nodes[i]);
-	check_tenants(sched);
+	for (size_t i = 0; i < ledger->cluster->node_count; i++)
+		ledger_check_node(ledger->cluster->nodes[i]);
+	check_tenants(ledger);
 }

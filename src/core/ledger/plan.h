@@ -17,7 +17,7 @@ struct plan_step {
 	struct reservation *reservation;
 	enum phase phase; /* before */
 	bool late;
-	int64_t since_ms;
+	int64_t since_ms, copy_bytes;
 	uint64_t version;      /* of the node, before */
 	uint64_t free_version; /* of the index, before */
 };
@@ -30,35 +30,42 @@ struct plan {
 	bool unlimited; /* limits of tenants are left aside: to see what fits at all */
 };
 
-void plan_begin(struct sched *sched);
+void plan_begin(struct ledger *ledger);
 /* A point to roll back to. */
-size_t plan_mark(const struct sched *sched);
+size_t plan_mark(const struct ledger *ledger);
 
 /* Makes a reservation in PHASE_GRANTED, or in PHASE_CLAIM, for a task that has
  * none of that kind. A right is checked against the memory invariant, a claim against what
  * will be free later, both against the limits of the tenant and its ancestors. NULL with a reason
  * if refused. */
-struct reservation *plan_reserve(struct sched *sched, struct job *job, int task, struct node *node,
-                                 enum phase phase, const struct part *parts, int part_count,
-                                 struct error *error);
+struct reservation *plan_reserve(struct ledger *ledger, struct job *job, int task,
+                                 struct node *node, enum phase phase, const struct part *parts,
+                                 int part_count, struct error *error);
 /* Like plan_reserve(), for a new slot of a model, which it creates. */
-struct slot *plan_reserve_slot(struct sched *sched, struct model *model, struct node *node,
+struct slot *plan_reserve_slot(struct ledger *ledger, struct model *model, struct node *node,
                                enum phase phase, const struct part *parts, int part_count,
                                struct error *error);
 /* Turns a claim into a right, if the memory invariant permits. */
-bool plan_grant(struct sched *sched, struct reservation *claim, struct error *error);
+bool plan_grant(struct ledger *ledger, struct reservation *claim, struct error *error);
 /* What is held or live is told to stop: it counts until its memory is back. */
-void plan_release(struct sched *sched, struct reservation *reservation);
-/* Takes back plan_release of this plan, where others have not taken its room:
+void plan_release(struct ledger *ledger, struct reservation *reservation);
+/* Like plan_release(), but its GPU memory goes to host memory, which counts from here on. False
+ * with a reason, and nothing changed, if there is too little of that. */
+bool plan_suspend(struct ledger *ledger, struct reservation *reservation, struct error *error);
+/* What is suspended claims its GPUs, or gets them as soon as the memory invariant permits. */
+bool plan_wake(struct ledger *ledger, struct reservation *reservation, struct error *error);
+bool plan_resume(struct ledger *ledger, struct reservation *reservation, struct error *error);
+/* Takes back plan_release() or plan_suspend() of this plan, where others have not taken its room:
  * false, and nothing changed, if they have. */
-bool plan_keep(struct sched *sched, struct reservation *reservation);
+bool plan_keep(struct ledger *ledger, struct reservation *reservation);
 /* A claim is given up. */
-void plan_drop(struct sched *sched, struct reservation *claim);
+void plan_drop(struct ledger *ledger, struct reservation *claim);
 
-void plan_rollback(struct sched *sched, size_t mark);
+void plan_rollback(struct ledger *ledger, size_t mark);
 /* Rolls back everything and closes. */
-void plan_abandon(struct sched *sched);
-/* Keeps everything and closes. Callers then write what follows: see job.h. */
-void plan_commit(struct sched *sched);
+void plan_abandon(struct ledger *ledger);
+/* Keeps everything and closes; the steps stay readable until the next plan_begin.
+ * sched_commit() of state.h also marks what was changed for writing. */
+void plan_commit(struct ledger *ledger);
 
 #endif

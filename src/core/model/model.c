@@ -114,6 +114,10 @@ static bool check_ranges(const struct model_record *model, struct error *error)
 		{ "idle_ttl_ms", model->idle_ttl_ms, 1, TIME_MS_MAX },
 		{ "load_timeout_ms", model->load_timeout_ms, 1, TIME_MS_MAX },
 		{ "priority", model->priority, INT_MIN, INT_MAX },
+		{ "price_input", model->price_input, 0, CHARGE_MOST },
+		{ "price_cached", model->price_cached, 0, CHARGE_MOST },
+		{ "price_output", model->price_output, 0, CHARGE_MOST },
+		{ "queue_timeout_ms", model->queue_timeout_ms, 0, TIME_MS_MAX },
 	};
 
 	for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++)
@@ -181,6 +185,9 @@ bool model_check(const struct model_record *record, struct error *error)
 	if (!word_of(&slot_policy_words, record->policy))
 		return error_set(error, ERROR_INVALID, "unknown placement %d of a model",
 		                 record->policy);
+	if (!word_of(&keep_alive_words, record->keep_alive))
+		return error_set(error, ERROR_INVALID, "unknown keep_alive %d of a model",
+		                 record->keep_alive);
 	if (record->splits.count < 0 || record->splits.count > PARTS_MAX ||
 	    record->users.count < 0 || record->users.count > USERS_MAX)
 		return error_set(error, ERROR_INVALID,
@@ -387,6 +394,28 @@ bool model_may_use(const struct sched *sched, const struct model *model, int64_t
 				return true;
 	}
 	return false;
+}
+
+static int64_t model_share_of(int64_t mib, int64_t usable_mib)
+{
+	return usable_mib > 0 ? min64((mib * WHOLE_GPU + usable_mib - 1) / usable_mib, WHOLE_GPU)
+	                      : WHOLE_GPU;
+}
+
+struct amounts model_amounts(const struct model *model, int64_t smallest_mib)
+{
+	struct amounts amounts = {
+		.of = { [AMOUNT_CPU] = model->r.cpu_milli, [AMOUNT_HOST] = model->r.host_bytes }
+	};
+	int at = 0;
+
+	while (at + 1 < model->shape_count && model->shapes[at].request.memory_mib > smallest_mib)
+		at++;
+	const struct shape_request *request = &model->shapes[at].request;
+	amounts.of[AMOUNT_GPU] =
+	    request->gpu_count * model_share_of(request->memory_mib, smallest_mib);
+	amounts.of[AMOUNT_GPU_MEMORY] = request->gpu_count * request->memory_mib;
+	return amounts;
 }
 
 int64_t model_part_mib(const struct model *model, int count)

@@ -97,9 +97,9 @@ bool model_may_use(const struct sched *sched, const struct model *model, int64_t
 /* MiB on each GPU when split over `count` GPUs; 0: it cannot be. */
 int64_t model_part_mib(const struct model *model, int count);
 
-/* Whether an empty cluster of the nodes that are known could take a slot of it.
- * False with the reason and the figures: it could never fit. */
-bool model_possible(struct sched *sched, struct model *model, struct error *error);
+/* What its next slot counts for with its tenant, before its GPUs are known: by the
+ * smallest GPU of the cluster. */
+struct amounts model_amounts(const struct model *model, int64_t smallest_mib);
 
 /* What loading a slot of it again is expected to take: what loads took so far,
  * and at least what moving its memory takes. */

@@ -49,28 +49,6 @@ void replica_list(struct sched *sched, struct model *model)
 	model->list_number = number;
 }
 
-static int64_t share_of(int64_t mib, int64_t usable_mib)
-{
-	return usable_mib > 0 ? min64((mib * WHOLE_GPU + usable_mib - 1) / usable_mib, WHOLE_GPU)
-	                      : WHOLE_GPU;
-}
-
-struct amounts replica_amounts(const struct sched *sched, const struct model *model)
-{
-	int64_t smallest = sched->cluster.smallest_mib;
-	struct amounts amounts = {
-		.of = { [AMOUNT_CPU] = model->r.cpu_milli, [AMOUNT_HOST] = model->r.host_bytes }
-	};
-	int at = 0;
-
-	while (at + 1 < model->shape_count && model->shapes[at].request.memory_mib > smallest)
-		at++;
-	const struct shape_request *request = &model->shapes[at].request;
-	amounts.of[AMOUNT_GPU] = request->gpu_count * share_of(request->memory_mib, smallest);
-	amounts.of[AMOUNT_GPU_MEMORY] = request->gpu_count * request->memory_mib;
-	return amounts;
-}
-
 bool replica_wants_room(const struct sched *sched, const struct model *model)
 {
 	const struct pass *pass = &sched->pass;
@@ -95,7 +73,7 @@ static bool could_have(struct sched *sched, struct model *model)
 		return sched->pass.room_kind == ROOM_EVICT ? evict_may_help(sched, &search)
 		                                           : room_may_help_slot(sched, model);
 	search.any = true;
-	return applicant_find(sched, &search, &choice);
+	return applicant_find(&sched->placement, &search, &choice);
 }
 
 void replica_open(struct sched *sched)

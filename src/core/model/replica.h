@@ -34,7 +34,5 @@ void replica_open(struct sched *sched);
 struct model *replica_first(const struct tenant *tenant);
 bool replica_goes_before(const struct model *model, int64_t effective_priority);
 void replica_close(struct sched *sched);
-/* What its next slot counts for with its tenant, before its GPUs are known. */
-struct amounts replica_amounts(const struct sched *sched, const struct model *model);
 
 #endif

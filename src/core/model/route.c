@@ -251,12 +251,27 @@ static bool route_is_refused(struct sched *sched, const struct request_entry *en
 	else if (!model_may_use(sched, model, entry->tenant_id))
 		error_set(&error, ERROR_FORBIDDEN, "model %s is not for tenant %s", model->r.name,
 		          tenants_find(&sched->tenants, entry->tenant_id)->r.name);
-	else if (model->counts.coming + model->counts.ready == 0)
-		model_possible(sched, model, &error);
+	else if (model->counts.coming + model->counts.ready == 0) {
+		sched_prepare(sched);
+		place_possible_slot(&sched->placement, model, &error);
+	}
 	if (error.code == ERROR_NONE)
 		return false;
 	route_tell(sched, entry, ROUTE_REFUSED, error.text);
 	return true;
+}
+
+/* The slot that a request says it is in flight in already; NULL: it cannot be. Its node may not
+ * have reported yet. */
+static struct slot *slot_named(const struct sched *sched, const struct model *model,
+                               const struct request_command *request)
+{
+	struct slot *slot = map_get(&sched->models.slots, request->slot_id);
+
+	return slot && slot->model == model && slot->r.state == SLOT_READY &&
+	               slot->active < slot->r.concurrency
+	           ? slot
+	           : NULL;
 }
 
 bool route_request(struct sched *sched, const struct request_command *request, struct error *error)
@@ -267,8 +282,13 @@ bool route_request(struct sched *sched, const struct request_command *request, s
 	if (!model)
 		return error_set(error, ERROR_NOT_FOUND, "model-%" PRId64 " is not known",
 		                 request->model_id);
+	struct slot *named = request->slot_id != 0 ? slot_named(sched, model, request) : NULL;
 	if (!check_request(sched, request, error))
 		return false;
+	if (request->slot_id != 0 && !named)
+		return error_set(error, ERROR_CONFLICT,
+		                 "slot-%" PRId64 " is not ready, or has no place",
+		                 request->slot_id);
 	struct request_entry *entry = entry_new(routes);
 	entry->id = request->request_id;
 	entry->tenant_id = request->tenant_id;
@@ -276,8 +296,8 @@ bool route_request(struct sched *sched, const struct request_command *request, s
 	entry->request_lease_ms = request->lease_ms ? request->lease_ms : sched->config.lease_ms;
 	entry->number = ++routes->last_number;
 	map_put(&routes->by_id, entry->id, entry);
-	struct slot *slot = best_slot(model);
-	if (route_is_refused(sched, entry)) {
+	struct slot *slot = request->slot_id != 0 ? named : best_slot(model);
+	if (request->slot_id == 0 && route_is_refused(sched, entry)) {
 		entry_end(routes, entry);
 	} else if (slot) {
 		grant(sched, entry, slot);

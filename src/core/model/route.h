@@ -49,7 +49,8 @@ void routes_free(struct routes *routes);
 /* Commands. A request goes to a warm slot, or waits; it is refused (in an
  * effect, with the reason) when its model could never be loaded, was removed,
  * or is not for the tenant; the command itself fails only when it makes no
- * sense: an id that is in use, a model that is not known. */
+ * sense: an id that is in use, a model that is not known. One that names a slot is in flight
+ * there, as after a restart, or the command fails. */
 bool route_request(struct sched *sched, const struct request_command *request, struct error *error);
 bool route_done(struct sched *sched, int64_t request_id, enum request_end end, struct error *error);
 bool route_renew(struct sched *sched, int64_t request_id, int64_t lease_ms, struct error *error);

@@ -7,6 +7,9 @@
 #include "core/model/launch.h"
 #include "core/state.h"
 
+#define OVERDUE_TIMES 2        /* as long as loads of the model usually take */
+#define OVERDUE_LEAST_MS 30000 /* the first load of a model, or a short one, may take that long */
+
 struct slot *slot_new(struct model *model, struct reservation *reservation)
 {
 	struct slot *slot = NEW(struct slot);
@@ -45,7 +48,7 @@ static int32_t *slot_count_of(struct slot *slot)
 	}
 }
 
-/* GPUs take one load after the other. */
+/* What others on its GPUs wait for. */
 static void count_loading(struct slot *slot, int sign)
 {
 	for (int i = 0; i < slot->reservation->part_count; i++)
@@ -56,13 +59,15 @@ static void set_state(struct sched *sched, struct slot *slot, enum slot_state st
 {
 	enum slot_state before = (enum slot_state)slot->r.state;
 
+	if (slot_holds_up(slot))
+		count_loading(slot, -1);
 	--*slot_count_of(slot);
 	slot->r.state = (int32_t)state;
 	++*slot_count_of(slot);
 	if (before == SLOT_WAITING)
 		ranktree_remove(&sched->models.claimants, slot->r.id, 0);
-	if ((before == SLOT_LOADING) != (state == SLOT_LOADING))
-		count_loading(slot, state == SLOT_LOADING ? 1 : -1);
+	if (slot_holds_up(slot))
+		count_loading(slot, 1);
 	sched_dirty_slot(sched, slot);
 }
 
@@ -87,7 +92,7 @@ void slot_link(struct sched *sched, struct slot *slot)
 	map_put(&sched->models.slots, slot->r.id, slot);
 	slot->linked = true;
 	++*slot_count_of(slot);
-	if (slot->r.state == SLOT_LOADING)
+	if (slot_holds_up(slot))
 		count_loading(slot, 1);
 	if (slot->r.state == SLOT_WAITING)
 		ranktree_insert(&sched->models.claimants, slot->r.id, 0, slot);
@@ -99,7 +104,7 @@ static void unlink_slot(struct sched *sched, struct slot *slot)
 	size_t at = 0;
 
 	--*slot_count_of(slot);
-	if (slot->r.state == SLOT_LOADING)
+	if (slot_holds_up(slot))
 		count_loading(slot, -1);
 	if (slot->r.state == SLOT_WAITING)
 		ranktree_remove(&sched->models.claimants, slot->r.id, 0);
@@ -141,10 +146,23 @@ void slot_order_load(struct sched *sched, const struct slot *slot)
 	                          .load_timeout_ms = model->load_timeout_ms });
 }
 
-static bool may_load(const struct slot *slot)
+void slot_expect_load(struct sched *sched, struct slot *slot)
+{
+	int64_t memory_mib = 0;
+
+	INVARIANT(slot->r.state != SLOT_LOADING || !slot->linked);
+	for (int i = 0; i < slot->reservation->part_count; i++)
+		memory_mib += slot->reservation->parts[i].mib;
+	int64_t usual_ms = model_reload_ms(slot->model, memory_mib);
+	slot->r.ordered_ms = sched_now(sched);
+	slot->r.overdue_ms =
+	    max64(sched_now(sched) + max64(OVERDUE_TIMES * usual_ms, OVERDUE_LEAST_MS), 1);
+}
+
+static bool may_load(const struct sched *sched, const struct slot *slot)
 {
 	for (int i = 0; i < slot->reservation->part_count; i++)
-		if (slot->reservation->parts[i].gpu->loading > 0)
+		if (slot->reservation->parts[i].gpu->loading >= sched->config.loads_per_gpu)
 			return false;
 	return true;
 }
@@ -154,10 +172,11 @@ void slot_load_next(struct sched *sched, struct node *node)
 {
 	for (int i = 0; i < node->reservation_count && node_is_open(node); i++) {
 		struct slot *slot = node->reservations[i]->slot;
-		if (!slot || slot->r.state != SLOT_PLACED || !slot->linked || !may_load(slot))
+		if (!slot || slot->r.state != SLOT_PLACED || !slot->linked ||
+		    !may_load(sched, slot))
 			continue;
+		slot_expect_load(sched, slot);
 		set_state(sched, slot, SLOT_LOADING);
-		slot->r.ordered_ms = sched_now(sched);
 		slot_order_load(sched, slot);
 		slot_event(sched, slot, EVENT_SLOT_LOADING);
 		slot_settle(sched, slot);
@@ -170,7 +189,7 @@ static void set_phase(struct sched *sched, struct slot *slot, enum phase phase)
 	struct reservation *reservation = slot->reservation;
 
 	if (reservation->phase != phase) {
-		ledger_phase(sched, reservation, phase, false);
+		ledger_phase(&sched->ledger, reservation, phase, false);
 		reservation->since_ms = sched_now(sched);
 	}
 	sched_dirty_reservation(sched, reservation);
@@ -207,7 +226,7 @@ static void slot_leave(struct sched *sched, struct slot *slot)
 	slot_settle(sched, slot);
 	if (heap_has(&sched->releases, reservation))
 		heap_remove(&sched->releases, reservation);
-	ledger_leave(sched, reservation);
+	ledger_leave(&sched->ledger, reservation);
 	for (int i = 0; i < reservation->part_count; i++)
 		node_report_over(sched, reservation->parts[i].gpu);
 	sched_gone_reservation(sched, reservation);
@@ -393,13 +412,31 @@ static void time_out(struct sched *sched, struct slot *slot)
 	buffer_free(&message);
 }
 
+/* Others need not wait for it any longer; it continues to load. */
+static void slot_overdue(struct sched *sched, struct slot *slot)
+{
+	count_loading(slot, -1);
+	slot->r.overdue_ms = 0;
+	sched_dirty_slot(sched, slot);
+	slot_settle(sched, slot);
+	slot_load_next(sched, slot->reservation->node);
+}
+
+static int64_t load_ends_ms(const struct slot *slot)
+{
+	return slot->r.ordered_ms + slot->model->r.load_timeout_ms;
+}
+
 void slot_timer(struct sched *sched, struct slot *slot)
 {
 	int64_t now_ms = sched_now(sched), ttl_ms = slot->model->r.idle_ttl_ms;
 
 	INVARIANT(slot->linked && !sched->plan.open);
 	if (slot->r.state == SLOT_LOADING) {
-		time_out(sched, slot);
+		if (load_ends_ms(slot) <= now_ms)
+			time_out(sched, slot);
+		else
+			slot_overdue(sched, slot);
 		return;
 	}
 	INVARIANT(slot->r.state == SLOT_READY && !slot->cold);
@@ -420,7 +457,8 @@ static void set_timer(struct sched *sched, struct slot *slot)
 	slot->timer_ms = INT64_MAX;
 	slot->cold = false;
 	if (slot->linked && slot->r.state == SLOT_LOADING)
-		slot->timer_ms = slot->r.ordered_ms + slot->model->r.load_timeout_ms;
+		slot->timer_ms = slot_holds_up(slot) ? min64(slot->r.overdue_ms, load_ends_ms(slot))
+		                                     : load_ends_ms(slot);
 	if (slot->linked && slot->r.state == SLOT_READY) {
 		int64_t cold_ms = slot->r.used_ms + slot->model->r.idle_ttl_ms;
 		slot->cold = slot->active == 0 && cold_ms <= sched_now(sched);

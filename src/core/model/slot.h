@@ -13,7 +13,8 @@ struct request_entry;
  *     loading   held, or live once the node says that it has begun
  *     ready     live
  *     stopping  releasing
- * Of all slots on a GPU one at a time is told to load. A slot on a node that is
+ * Of all slots on a GPU `loads_per_gpu` at a time are told to load, and those that are overdue do
+ * not count: their load takes longer than loads of their model did. A slot on a node that is
  * drained takes no more requests, and stops when it has none. `active` is the number of
  * requests in flight there, at most `r.concurrency`, and 0 unless it is ready. */
 struct slot {
@@ -68,8 +69,15 @@ bool slot_exited(struct sched *sched, struct slot *slot, const char *message, bo
 bool slot_released(struct sched *sched, struct slot *slot, struct error *error);
 
 /* Loads what may be loaded on the node, if that can be reached: of several on one
- * GPU the oldest first, and the next when that is ready or gone. */
+ * GPU the oldest first, and the next when that is ready, overdue or gone. */
 void slot_load_next(struct sched *sched, struct node *node);
+/* A load that is not overdue: others wait for it. */
+static inline bool slot_holds_up(const struct slot *slot)
+{
+	return slot->r.state == SLOT_LOADING && slot->r.overdue_ms > 0;
+}
+/* Begins the time that its load may take before it is overdue. */
+void slot_expect_load(struct sched *sched, struct slot *slot);
 /* The order again, for a node that may have missed it. */
 void slot_order_load(struct sched *sched, const struct slot *slot);
 /* A node came, went silent or reported: which of its slots can be used. */
@@ -79,7 +87,7 @@ void slot_stop_drained(struct sched *sched, struct node *node);
 /* Brings its places in lists and its timer up to date, after everything that
  * may change these. */
 void slot_settle(struct sched *sched, struct slot *slot);
-/* Time alone changed something: a load takes too long, or it is cold now. */
+/* Time alone changed something: a load is overdue or takes too long, or it is cold now. */
 void slot_timer(struct sched *sched, struct slot *slot);
 
 /* A slot that a node reports. One that is known is what the node says it is;

@@ -38,7 +38,7 @@ bool slot_load_reservation(struct sched *sched, const struct reservation_record 
 	reservation->slot = slot;
 	slot->reservation = reservation;
 	map_put(&sched->reservations, reservation->id, reservation);
-	ledger_enter(sched, reservation);
+	ledger_enter(&sched->ledger, reservation);
 	reservation_watch(sched, reservation);
 	slot_link(sched, slot);
 	return true;
@@ -126,7 +126,7 @@ static void slot_load_check_node(const struct node *node)
 			const struct reservation *reservation = node->reservations[i];
 			for (int p = 0; p < reservation->part_count && reservation->slot; p++)
 				loading += reservation->parts[p].gpu == node->gpus[g] &&
-				           reservation->slot->r.state == SLOT_LOADING;
+				           slot_holds_up(reservation->slot);
 		}
 		INVARIANT(loading == node->gpus[g]->loading);
 	}

@@ -41,7 +41,7 @@ static struct found find_parts(const struct sched *sched, const struct node *nod
 
 /* Parts that add up to what the model takes, as even as the GPUs allow and none of
  * them less than it uses. The node knows them, and does not say. */
-static void divide(const struct model *model, const struct found *found, int64_t *mib)
+static void slot_divide(const struct model *model, const struct found *found, int64_t *mib)
 {
 	int64_t left = model_part_mib(model, found->count) * found->count;
 	bool done[PARTS_MAX] = { false };
@@ -68,7 +68,7 @@ static void size_parts(const struct model *model, struct found *found)
 	bool uneven = model->r.uneven && found->count > 1;
 
 	if (uneven)
-		divide(model, found, divided);
+		slot_divide(model, found, divided);
 	for (int i = 0; i < found->count; i++) {
 		struct part *part = &found->parts[i];
 		int64_t measured = part->measured_mib;
@@ -117,11 +117,11 @@ static void adopt(struct sched *sched, struct model *model, struct node *node, i
 
 	sched->meta.last_reservation_id = max64(sched->meta.last_reservation_id, id);
 	map_put(&sched->reservations, id, reservation);
-	ledger_enter(sched, reservation);
+	ledger_enter(&sched->ledger, reservation);
 	sched_dirty_reservation(sched, reservation);
+	slot_expect_load(sched, slot);
 	slot->r.state = SLOT_LOADING;
 	slot->r.adopted = true;
-	slot->r.ordered_ms = sched_now(sched);
 	slot_begins(sched, slot);
 	slot_report_decide(sched, slot);
 	for (int i = 0; i < reservation->part_count; i++)
@@ -129,13 +129,13 @@ static void adopt(struct sched *sched, struct model *model, struct node *node, i
 }
 
 /* Not on a GPU that someone was given whole; and while it loads, not on one that
- * another is being loaded onto: nobody ordered that. */
-static bool may_stay(const struct found *found, bool ready)
+ * no other may be loaded onto now: nobody ordered that. */
+static bool may_stay(const struct sched *sched, const struct found *found, bool ready)
 {
 	for (int i = 0; i < found->count; i++) {
 		const struct gpu *gpu = found->parts[i].gpu;
 		if (gpu->books.whole_owners > 0 || gpu->books.whole_claims > 0 ||
-		    (!ready && gpu->loading > 0))
+		    (!ready && gpu->loading >= sched->config.loads_per_gpu))
 			return false;
 	}
 	return true;
@@ -154,7 +154,7 @@ bool slot_reported(struct sched *sched, struct node *node, const struct slot_rep
 		if (!model || model->r.removed || found.count == 0 || found.too_many ||
 		    model_part_mib(model, found.count) == 0 || report->reservation_id <= 0 ||
 		    report->reservation_id > sched->meta.last_reservation_id + IDS_AHEAD_MAX ||
-		    !may_stay(&found, report->ready) ||
+		    !may_stay(sched, &found, report->ready) ||
 		    map_get(&sched->reservations, report->reservation_id))
 			return false;
 		adopt(sched, model, node, report->reservation_id, &found);

@@ -1,15 +1,16 @@
 /* choose.c - which GPUs of a node a task gets */
 #include "core/place/fit.h"
+#include "core/place/placement.h"
+#include "core/place/rules.h"
 #include "core/queue/job.h"
-#include "core/state.h"
 
-policy_score *fit_policy(const struct sched *sched)
+policy_score *fit_policy(const struct placement *placement)
 {
-	return policy_row(sched->config.policy)->score;
+	return policy_row(placement->config->policy)->score;
 }
 
 /* The GPUs of a node that pass, into `fits`; how many. */
-static int fitting_gpus(const struct sched *sched, const struct search *search,
+static int fitting_gpus(const struct placement *placement, const struct search *search,
                         const struct node *node, struct gpu **fits, bool *promise_blocked)
 {
 	int count = 0;
@@ -18,7 +19,7 @@ static int fitting_gpus(const struct sched *sched, const struct search *search,
 	for (int i = 0; i < node->gpu_count; i++) {
 		if (search->link && node->gpus[i]->r.nvlink_group != search->link)
 			continue;
-		enum check check = place_check_gpu(sched, search, node->gpus[i], &short_by);
+		enum check check = place_check_gpu(placement, search, node->gpus[i], &short_by);
 		if (check == CHECK_PROMISE)
 			*promise_blocked = true;
 		if (check == CHECK_OK)
@@ -136,7 +137,7 @@ static bool choose_uneven(const struct search *search, struct gpu **fits, int co
 }
 
 /* One GPU for a part of it: the one that the policy likes best, lowest place among equals. */
-static void choose_one(struct sched *sched, const struct search *search, struct gpu **fits,
+static void choose_one(struct placement *placement, const struct search *search, struct gpu **fits,
                        int count, struct choice *choice)
 {
 	const struct shape_request *request = &search->shape->request;
@@ -153,7 +154,7 @@ static void choose_one(struct sched *sched, const struct search *search, struct 
 		if (seen)
 			continue;
 		trial.parts[0] = fit_part(request, fits[i], fit_mib(request, fits[i]));
-		trial.score = fit_policy(sched)(sched, search, &trial);
+		trial.score = fit_policy(placement)(placement, search, &trial);
 		if (!found || trial.score < choice->score) {
 			choice->parts[0] = trial.parts[0];
 			choice->part_count = 1;
@@ -163,24 +164,24 @@ static void choose_one(struct sched *sched, const struct search *search, struct 
 	}
 }
 
-static bool choose_gpus(struct sched *sched, const struct search *search, struct node *node,
+static bool choose_gpus(struct placement *placement, const struct search *search, struct node *node,
                         struct choice *choice)
 {
 	const struct shape_request *request = &search->shape->request;
 	struct gpu *fits[GPUS_PER_NODE_MAX];
-	int count = fitting_gpus(sched, search, node, fits, &choice->promise_blocked);
+	int count = fitting_gpus(placement, search, node, fits, &choice->promise_blocked);
 
 	INVARIANT(request->gpu_count <= PARTS_MAX);
 	count = keep_one_group(search, fits, count, request->gpu_count);
 	if (count < request->gpu_count)
 		return false;
 	if (request->gpu_kind != GPU_WHOLE && request->gpu_count == 1) {
-		choose_one(sched, search, fits, count, choice);
+		choose_one(placement, search, fits, count, choice);
 		return true;
 	}
 	if (request->gpu_kind != GPU_WHOLE)
 		sort_by_free(search, fits, count,
-		             search->even || policy_has(sched->config.policy, POLICY_SPREADS));
+		             search->even || policy_has(placement->config->policy, POLICY_SPREADS));
 	if (request->gpu_kind == GPU_UNEVEN) {
 		if (!choose_uneven(search, fits, count, choice))
 			return false;
@@ -189,11 +190,11 @@ static bool choose_gpus(struct sched *sched, const struct search *search, struct
 			choice->parts[i] = fit_part(request, fits[i], fit_mib(request, fits[i]));
 		choice->part_count = request->gpu_count;
 	}
-	choice->score = fit_policy(sched)(sched, search, choice);
+	choice->score = fit_policy(placement)(placement, search, choice);
 	return true;
 }
 
-bool place_on_node(struct sched *sched, const struct search *search, struct node *node,
+bool place_on_node(struct placement *placement, const struct search *search, struct node *node,
                    struct choice *choice)
 {
 	int64_t short_by;
@@ -203,13 +204,13 @@ bool place_on_node(struct sched *sched, const struct search *search, struct node
 	choice->part_count = 0;
 	choice->linked = choice->promise_blocked = false;
 	choice->score = 0;
-	if (place_check_node(sched, search, node, &short_by) != CHECK_OK)
+	if (place_check_node(placement, search, node, &short_by) != CHECK_OK)
 		return false;
 	if (search->model || search->view == VIEW_CLEARED)
-		return choose_slot(sched, search, node, choice);
+		return choose_slot(placement, search, node, choice);
 	if (search->shape->request.gpu_count > 0)
-		return choose_gpus(sched, search, node, choice);
-	choice->score = fit_policy(sched)(sched, search, choice);
+		return choose_gpus(placement, search, node, choice);
+	choice->score = fit_policy(placement)(placement, search, choice);
 	return true;
 }
 
@@ -247,36 +248,44 @@ static int64_t tasks_of_uneven(const struct shape_request *request, const int64_
 	return tasks;
 }
 
-/* Whether any whole GPU will do, so that the index has counted them already. */
-static bool is_plain_whole(const struct search *search, const struct node *node)
+/* Whether any whole GPU of the node will do, so that the index has counted them already. All
+ * GPUs of a node that the filter allows are allowed if they are of one type. */
+static bool is_plain_whole(const struct placement *placement, const struct search *search,
+                           const struct node *node)
 {
+	const struct filter *filter = search->shape->filter;
 	const struct shape_request *request = &search->shape->request;
 
 	return request->gpu_kind == GPU_WHOLE && request->memory_mib == 0 &&
-	       search->view == VIEW_NOW && !search->link && !*search->shape->filter->gpu_types &&
+	       search->view == VIEW_NOW && !search->link &&
+	       (!*filter->gpu_types || (placement->index->gpu_types[node->rank] >= 0 &&
+	                                bitset_has(&filter->nodes, (size_t)node->rank))) &&
 	       (node->promised == 0 || search->ignore_promises);
 }
 
 /* Like place_count(), restricted to the search's NVLink group if it has one. */
-static int64_t count_tasks(struct sched *sched, struct search *search, const struct node *node)
+static int64_t count_tasks(struct placement *placement, struct search *search,
+                           const struct node *node)
 {
 	const struct shape_request *request = &search->shape->request;
 	int64_t room[GPUS_PER_NODE_MAX], free_mib[GPUS_PER_NODE_MAX], short_by, tasks = TASKS_MAX;
 
-	if (place_check_node(sched, search, node, &short_by) != CHECK_OK)
+	if (place_check_node(placement, search, node, &short_by) != CHECK_OK)
 		return 0;
 	if (request->cpu_milli > 0)
 		tasks = min64(tasks, fit_cpu_free(search, node) / request->cpu_milli);
 	if (request->host_bytes > 0)
 		tasks = min64(tasks, fit_host_free(search, node) / request->host_bytes);
+	if (search->shape->filter->demand)
+		tasks = min64(tasks, rules_most(search, node));
 	if (request->gpu_count == 0)
 		return tasks;
-	if (is_plain_whole(search, node))
+	if (is_plain_whole(placement, search, node))
 		return min64(tasks, node->offer.whole / request->gpu_count);
 	for (int i = 0; i < node->gpu_count; i++) {
 		const struct gpu *gpu = node->gpus[i];
 		bool linked = !search->link || gpu->r.nvlink_group == search->link;
-		enum check check = place_check_gpu(sched, search, gpu, &short_by);
+		enum check check = place_check_gpu(placement, search, gpu, &short_by);
 		bool fits = linked && check == CHECK_OK;
 		if (linked && check == CHECK_PROMISE)
 			search->promise_blocked = true;
@@ -291,8 +300,8 @@ static int64_t count_tasks(struct sched *sched, struct search *search, const str
 	return min64(tasks, tasks_of_distinct(room, node->gpu_count, request->gpu_count));
 }
 
-int64_t place_count_linked(struct sched *sched, struct search *search, const struct node *node,
-                           int64_t tasks, int64_t *link)
+int64_t place_count_linked(struct placement *placement, struct search *search,
+                           const struct node *node, int64_t tasks, int64_t *link)
 {
 	struct search linked = *search;
 	int64_t best = 0;
@@ -304,7 +313,7 @@ int64_t place_count_linked(struct sched *sched, struct search *search, const str
 		if (!group || group == linked.link)
 			continue;
 		linked.link = group;
-		int64_t count = count_tasks(sched, &linked, node);
+		int64_t count = count_tasks(placement, &linked, node);
 		if (best < tasks ? count > best : count >= tasks && count < best) {
 			best = count;
 			*link = group;
@@ -314,13 +323,13 @@ int64_t place_count_linked(struct sched *sched, struct search *search, const str
 	return best;
 }
 
-int64_t place_count(struct sched *sched, struct search *search, const struct node *node)
+int64_t place_count(struct placement *placement, struct search *search, const struct node *node)
 {
 	const struct shape *shape = search->shape;
 	int64_t link;
 
 	if (shape->closeness == CLOSE_NVLINK && shape->closeness_required && !search->link &&
 	    shape->tasks > 1 && shape->request.gpu_count > 0)
-		return place_count_linked(sched, search, node, INT64_MAX, &link);
-	return count_tasks(sched, search, node);
+		return place_count_linked(placement, search, node, INT64_MAX, &link);
+	return count_tasks(placement, search, node);
 }

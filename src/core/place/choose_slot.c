@@ -1,7 +1,7 @@
 /* choose_slot.c - which GPUs of a node a slot gets, and a task in place of slots */
 #include "core/model/model.h"
 #include "core/place/fit.h"
-#include "core/state.h"
+#include "core/place/placement.h"
 
 static enum slot_policy policy_of(const struct search *search)
 {
@@ -44,7 +44,7 @@ static void choose_slot_add(struct fitting *fitting, struct gpu *gpu, int64_t fr
 }
 
 /* False if there are too few, which is often seen before all are looked at. */
-static bool find_fitting(const struct sched *sched, const struct search *search,
+static bool find_fitting(const struct placement *placement, const struct search *search,
                          const struct node *node, struct fitting *fitting)
 {
 	const struct shape_request *request = &search->shape->request;
@@ -57,7 +57,7 @@ static bool find_fitting(const struct sched *sched, const struct search *search,
 		if (fitting->count + node->gpu_count - i < request->gpu_count)
 			return false;
 		if (free_mib >= fit_least_mib(request, gpu) &&
-		    place_check_gpu(sched, search, gpu, &short_by) == CHECK_OK)
+		    place_check_gpu(placement, search, gpu, &short_by) == CHECK_OK)
 			choose_slot_add(fitting, gpu, free_mib, score_gpu(search, gpu, free_mib));
 	}
 	return fitting->count >= request->gpu_count;
@@ -113,7 +113,7 @@ static void divide(const struct fitting *fitting, const struct shape_request *re
 	choice->part_count = request->gpu_count;
 }
 
-bool choose_slot(const struct sched *sched, const struct search *search, struct node *node,
+bool choose_slot(const struct placement *placement, const struct search *search, struct node *node,
                  struct choice *choice)
 {
 	const struct shape_request *request = &search->shape->request;
@@ -123,7 +123,7 @@ bool choose_slot(const struct sched *sched, const struct search *search, struct 
 	INVARIANT(node->gpu_count <= GPUS_PER_NODE_MAX);
 	INVARIANT(request->gpu_count >= 1 && request->gpu_count <= PARTS_MAX);
 	INVARIANT(request->gpu_kind != GPU_UNEVEN);
-	if (!find_fitting(sched, search, node, &fitting))
+	if (!find_fitting(placement, search, node, &fitting))
 		return false;
 	int64_t group = best_group(&fitting, search);
 	if (!choose_slot_take(&fitting, request, group, chosen))

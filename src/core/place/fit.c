@@ -1,8 +1,10 @@
 /* fit.c - the checks that decide whether a GPU and a node take a task */
 #include "core/place/fit.h"
 
+#include "core/place/placement.h"
+#include "core/place/rules.h"
 #include "core/queue/job.h"
-#include "core/state.h"
+#include "core/tenant/fairshare.h"
 
 int64_t fit_mib(const struct shape_request *request, const struct gpu *gpu)
 {
@@ -77,16 +79,16 @@ static bool is_shareable(const struct search *search, const struct gpu *gpu)
 	return search->view == VIEW_NOW ? gpu_shareable_now(gpu) : gpu_shareable_later(gpu);
 }
 
-static enum check closed_check(const struct sched *sched, const struct gpu *gpu)
+static enum check closed_check(const struct placement *placement, const struct gpu *gpu)
 {
 	if (!gpu->r.present || !gpu->r.healthy || gpu->r.mig_mode || gpu->r.capacity_mib == 0)
 		return CHECK_HEALTH;
-	if (gpu->r.hot && sched->config.enable_thermal)
+	if (gpu->r.hot && placement->config->enable_thermal)
 		return CHECK_HOT;
 	return gpu_is_over(gpu) ? CHECK_OVER : CHECK_NODE;
 }
 
-static enum check check_whole(const struct sched *sched, const struct search *search,
+static enum check check_whole(const struct placement *placement, const struct search *search,
                               const struct gpu *gpu, int64_t *short_by)
 {
 	const struct shape_request *request = &search->shape->request;
@@ -98,7 +100,7 @@ static enum check check_whole(const struct sched *sched, const struct search *se
 	bool empty = is_empty(search, gpu);
 	if (!empty && gpu->books.owners == 0)
 		return CHECK_CLAIM;
-	if (!empty || gpu->r.foreign_mib > sched->config.foreign_tolerance_mib)
+	if (!empty || gpu->r.foreign_mib > placement->config->foreign_tolerance_mib)
 		return CHECK_OCCUPIED;
 	if (gpu_usable_mib(gpu) - gpu->r.foreign_mib < max64(request->memory_mib, 1))
 		return CHECK_MEMORY;
@@ -128,37 +130,59 @@ static enum check check_shared(const struct search *search, const struct gpu *gp
 	return CHECK_OK;
 }
 
-static bool is_promised(const struct sched *sched, const struct search *search,
+/* Whether a promise to that job does not keep this one off: it is its own, it is served
+ * after it, or its tenant is within its fair share and the other is not. */
+static bool promise_yields(const struct placement *placement, int64_t promised_to,
+                           const struct job *job)
+{
+	const struct job *other = map_get(placement->jobs, promised_to);
+
+	if (other == job)
+		return true;
+	if (!other || !other->class || !job->class)
+		return false;
+	if (other->tenant == job->tenant)
+		return queue_before(&job->class->queue.rule, &job->entry, &other->entry,
+		                    placement_now(placement));
+	int64_t smallest_mib = cluster_totals(placement->cluster)->smallest_mib;
+	struct amounts asked = job_amounts_on(job, job->class->shape->tasks, smallest_mib);
+	struct amounts promised = job_amounts_on(other, other->class->shape->tasks, smallest_mib);
+	return fairshare_within(job->tenant, NULL, &asked) &&
+	       !fairshare_within(other->tenant, NULL, &promised);
+}
+
+static bool is_promised(const struct placement *placement, const struct search *search,
                         const struct gpu *gpu)
 {
 	return gpu->promised_ms < search->until_ms && !search->ignore_promises &&
-	       !(search->job && promise_yields(sched, gpu->promised_to, search->job));
+	       !(search->job && promise_yields(placement, gpu->promised_to, search->job));
 }
 
-bool fit_may_use(const struct sched *sched, const struct search *search, const struct gpu *gpu)
+bool fit_may_use(const struct placement *placement, const struct search *search,
+                 const struct gpu *gpu)
 {
 	INVARIANT(search->shape != NULL);
-	if (!filter_allows(search->shape->filter, gpu) || !gpu_is_open(gpu, &sched->config) ||
-	    is_promised(sched, search, gpu))
+	if (!filter_allows(search->shape->filter, gpu) || !gpu_is_open(gpu, placement->config) ||
+	    is_promised(placement, search, gpu))
 		return false;
 	if (search->shape->request.gpu_kind == GPU_WHOLE)
 		return gpu->books.claims == 0 &&
-		       gpu->r.foreign_mib <= sched->config.foreign_tolerance_mib;
+		       gpu->r.foreign_mib <= placement->config->foreign_tolerance_mib;
 	return is_shareable(search, gpu);
 }
 
-enum check place_check_gpu(const struct sched *sched, const struct search *search,
+enum check place_check_gpu(const struct placement *placement, const struct search *search,
                            const struct gpu *gpu, int64_t *short_by)
 {
 	*short_by = 0;
 	if (!filter_allows(search->shape->filter, gpu))
 		return CHECK_MODEL;
-	if (!gpu_is_open(gpu, &sched->config))
-		return closed_check(sched, gpu);
+	if (!gpu_is_open(gpu, placement->config))
+		return closed_check(placement, gpu);
 	enum check check = search->shape->request.gpu_kind == GPU_WHOLE
-	                       ? check_whole(sched, search, gpu, short_by)
+	                       ? check_whole(placement, search, gpu, short_by)
 	                       : check_shared(search, gpu, short_by);
-	return check == CHECK_OK && is_promised(sched, search, gpu) ? CHECK_PROMISE : check;
+	return check == CHECK_OK && is_promised(placement, search, gpu) ? CHECK_PROMISE : check;
 }
 
 static int64_t free_in_view(const struct search *search, const struct host_books *books,
@@ -173,26 +197,30 @@ static int64_t free_in_view(const struct search *search, const struct host_books
 
 int64_t fit_cpu_free(const struct search *search, const struct node *node)
 {
-	return free_in_view(search, &node->cpu, node->r.cpu_milli, node->mark_cpu);
+	return free_in_view(search, &node->cpu, node_cpu_milli(node), node->mark_cpu);
 }
 
 int64_t fit_host_free(const struct search *search, const struct node *node)
 {
-	return free_in_view(search, &node->host, node->r.host_bytes, node->mark_host);
+	return free_in_view(search, &node->host, node_host_bytes(node), node->mark_host);
 }
 
-enum check place_check_node(const struct sched *sched, const struct search *search,
+enum check place_check_node(const struct placement *placement, const struct search *search,
                             const struct node *node, int64_t *short_by)
 {
 	const struct shape_request *request = &search->shape->request;
 	int64_t cpu = fit_cpu_free(search, node), host = fit_host_free(search, node);
 
-	(void)sched;
 	*short_by = 0;
 	if (!node_is_open(node))
 		return CHECK_NODE;
 	if (*search->shape->filter->labels && !node_has_labels(node, search->shape->filter->labels))
 		return CHECK_LABELS;
+	if (search->shape->filter->demand) {
+		enum check check = rules_check(placement, search, node, short_by);
+		if (check != CHECK_OK)
+			return check;
+	}
 	if (request->cpu_milli > 0 && cpu < request->cpu_milli) {
 		*short_by = request->cpu_milli - cpu;
 		return CHECK_CPU;

@@ -17,8 +17,9 @@ int64_t fit_gpu_free(const struct search *search, const struct gpu *gpu);
 int64_t fit_cpu_free(const struct search *search, const struct node *node);
 int64_t fit_host_free(const struct search *search, const struct node *node);
 /* Whether the GPU could be used if enough of it were free. */
-bool fit_may_use(const struct sched *sched, const struct search *search, const struct gpu *gpu);
+bool fit_may_use(const struct placement *placement, const struct search *search,
+                 const struct gpu *gpu);
 /* The policy of the configuration. */
-policy_score *fit_policy(const struct sched *sched);
+policy_score *fit_policy(const struct placement *placement);
 
 #endif

@@ -3,21 +3,21 @@
 #include <string.h>
 
 #include "core/place/fit.h"
+#include "core/place/placement.h"
 #include "core/queue/job.h"
-#include "core/state.h"
 
-static int32_t highest_premium(const struct sched *sched, const struct choice *choice)
+static int32_t highest_premium(const struct placement *placement, const struct choice *choice)
 {
 	int32_t highest = 0;
 
 	for (int i = 0; i < choice->part_count; i++)
 		highest = (int32_t)max64(
-		    highest, scarcity_of(&sched->scarcity, choice->parts[i].gpu->gpu_type));
+		    highest, scarcity_of(&placement->scarcity, choice->parts[i].gpu->gpu_type));
 	return highest;
 }
 
 /* Places one task. As a claim, it may also go where it fits at once. */
-static struct reservation *place_task(struct sched *sched, struct search *search, int task)
+static struct reservation *place_task(struct placement *placement, struct search *search, int task)
 {
 	enum view view = search->view;
 	enum phase phase = view == VIEW_NOW ? PHASE_GRANTED : PHASE_CLAIM;
@@ -25,16 +25,17 @@ static struct reservation *place_task(struct sched *sched, struct search *search
 	bool found;
 
 	search->view = VIEW_NOW;
-	found = place_find(sched, search, &choice);
+	found = place_find(placement, search, &choice);
 	search->view = view;
 	if (!found && view == VIEW_LATER)
-		found = place_find(sched, search, &choice);
+		found = place_find(placement, search, &choice);
 	if (!found)
 		return NULL;
 	search->score = choice.score;
-	search->scarcity = highest_premium(sched, &choice);
-	struct reservation *reservation = plan_reserve(sched, search->job, task, choice.node, phase,
-	                                               choice.parts, choice.part_count, NULL);
+	search->scarcity = highest_premium(placement, &choice);
+	struct reservation *reservation =
+	    plan_reserve(placement->ledger, search->job, task, choice.node, phase, choice.parts,
+	                 choice.part_count, NULL);
 	if (!reservation)
 		search->limit_blocked = true;
 	return reservation;
@@ -116,10 +117,10 @@ static bool task_needs_place(const struct search *search, const struct task *tas
 }
 
 /* Places `tasks` tasks one after the other within the search's bounds. */
-static bool place_tasks(struct sched *sched, struct search *search, int64_t tasks)
+static bool place_tasks(struct placement *placement, struct search *search, int64_t tasks)
 {
 	struct job *job = search->job;
-	size_t mark = plan_mark(sched);
+	size_t mark = plan_mark(placement->ledger);
 	struct reservation *placed[TASKS_MAX];
 	int count = 0;
 
@@ -127,7 +128,7 @@ static bool place_tasks(struct sched *sched, struct search *search, int64_t task
 	for (int task = 0; task < job->r.tasks && count < tasks; task++) {
 		if (!task_needs_place(search, &job->tasks[task]))
 			continue;
-		placed[count] = place_task(sched, search, task);
+		placed[count] = place_task(placement, search, task);
 		if (!placed[count])
 			break;
 		count++;
@@ -136,12 +137,12 @@ static bool place_tasks(struct sched *sched, struct search *search, int64_t task
 		number_by_place(job, placed, count);
 	if (count == tasks)
 		return true;
-	plan_rollback(sched, mark);
+	plan_rollback(placement->ledger, mark);
 	return false;
 }
 
 /* Most tasks that the whole cluster has GPUs for, as far as the index can tell. */
-static int64_t upper_bound(const struct sched *sched, const struct search *search)
+static int64_t upper_bound(const struct placement *placement, const struct search *search)
 {
 	const struct shape_request *request = &search->shape->request;
 	int64_t tasks = 0;
@@ -149,21 +150,22 @@ static int64_t upper_bound(const struct sched *sched, const struct search *searc
 	if (request->gpu_kind != GPU_WHOLE || search->view == VIEW_LATER ||
 	    request->gpu_count >= INDEX_WHOLE_LEVELS)
 		return INT64_MAX;
-	if (sched->cluster.gpu_total > 0 && sched->index.whole_count[INDEX_WHOLE_LEVELS - 1] > 0)
+	if (placement->cluster->gpu_total > 0 &&
+	    placement->index->whole_count[INDEX_WHOLE_LEVELS - 1] > 0)
 		return INT64_MAX; /* nodes of more GPUs than there are levels */
 	for (int level = request->gpu_count; level < INDEX_WHOLE_LEVELS;
 	     level += request->gpu_count)
-		tasks += sched->index.whole_count[level];
+		tasks += placement->index->whole_count[level];
 	return tasks;
 }
 
 /* The node with the least room to spare for all tasks, after the one with `*room`
  * and `*rank` in that order; NULL: there is none. `link` not NULL: within one
  * NVLink group, which is put there. */
-static struct node *next_roomy_node(struct sched *sched, struct search *search, int64_t tasks,
-                                    int64_t *room, int *rank, int64_t *link)
+static struct node *next_roomy_node(struct placement *placement, struct search *search,
+                                    int64_t tasks, int64_t *room, int *rank, int64_t *link)
 {
-	struct scope scope = place_scope(sched, search);
+	struct scope scope = place_scope(placement, search);
 	const struct shape_request *request = &search->shape->request;
 	const struct bitset *allowed = &search->shape->filter->nodes;
 	struct node *best = NULL;
@@ -172,19 +174,20 @@ static struct node *next_roomy_node(struct sched *sched, struct search *search, 
 	/* Whole GPUs for all of them must be free on the one node. */
 	if (request->gpu_kind == GPU_WHOLE && search->view == VIEW_NOW)
 		scope.sets =
-		    &sched->index.whole[min64(tasks * request->gpu_count, INDEX_WHOLE_LEVELS - 1)];
+		    &placement->index
+			 ->whole[min64(tasks * request->gpu_count, INDEX_WHOLE_LEVELS - 1)];
 
 	for (size_t w = 0; w < scope.sets->words && w < allowed->words; w++) {
 		uint64_t bits = scope.sets->word[w] & allowed->word[w];
 		while (bits) {
-			struct node *node = sched->cluster.by_rank[bitset_take(&bits, w)];
+			struct node *node = placement->cluster->by_rank[bitset_take(&bits, w)];
 			if ((search->only && search->only != node) ||
 			    (search->rack && search->rack != node->rack))
 				continue;
 			int64_t group = 0;
-			int64_t count = link
-			                    ? place_count_linked(sched, search, node, tasks, &group)
-			                    : place_count(sched, search, node);
+			int64_t count =
+			    link ? place_count_linked(placement, search, node, tasks, &group)
+				 : place_count(placement, search, node);
 			bool after = count > *room || (count == *room && node->rank > *rank);
 			if (count >= tasks && after && count < best_count) {
 				best = node;
@@ -203,18 +206,19 @@ static struct node *next_roomy_node(struct sched *sched, struct search *search, 
 
 /* On the search's node, in this NVLink group (0: in any). What place_count says of
  * uneven parts may be too much for one group and right for another. */
-static bool place_in_link(struct sched *sched, struct search *search, int64_t tasks, int64_t link)
+static bool place_in_link(struct placement *placement, struct search *search, int64_t tasks,
+                          int64_t link)
 {
 	INVARIANT(search->only != NULL);
 	bool uneven = search->shape->request.gpu_kind == GPU_UNEVEN;
 	int64_t last = search->link = link;
-	bool placed = place_tasks(sched, search, tasks);
+	bool placed = place_tasks(placement, search, tasks);
 
 	for (int i = 0; !placed && link && uneven && i < search->only->gpu_count; i++) {
 		search->link = search->only->gpus[i]->r.nvlink_group;
 		if (search->link && search->link != link && search->link != last &&
 		    !search->limit_blocked)
-			placed = place_tasks(sched, search, tasks);
+			placed = place_tasks(placement, search, tasks);
 		last = search->link;
 	}
 	search->link = 0;
@@ -224,7 +228,7 @@ static bool place_in_link(struct sched *sched, struct search *search, int64_t ta
 /* All tasks on one node, or in one NVLink group of it: the one with the least
  * room to spare. What place_count says may be too much (for links between GPUs,
  * say), so others are tried too. */
-static bool place_on_one_node(struct sched *sched, struct search *search, int64_t tasks,
+static bool place_on_one_node(struct placement *placement, struct search *search, int64_t tasks,
                               bool linked)
 {
 	struct node *only = search->only;
@@ -234,26 +238,26 @@ static bool place_on_one_node(struct sched *sched, struct search *search, int64_
 	int rank = -1;
 	bool placed = false;
 
-	while (
-	    !placed && !search->limit_blocked &&
-	    (node = next_roomy_node(sched, search, tasks, &room, &rank, linked ? &link : NULL))) {
+	while (!placed && !search->limit_blocked &&
+	       (node = next_roomy_node(placement, search, tasks, &room, &rank,
+	                               linked ? &link : NULL))) {
 		search->only = node;
-		placed = place_in_link(sched, search, tasks, link);
+		placed = place_in_link(placement, search, tasks, link);
 		search->only = only;
 	}
 	return placed;
 }
 
 /* All tasks in one rack: the one with the least room to spare. */
-static bool place_in_one_rack(struct sched *sched, struct search *search, int64_t tasks)
+static bool place_in_one_rack(struct placement *placement, struct search *search, int64_t tasks)
 {
-	int racks = sched->cluster.rack_count, only = search->rack, best;
+	int racks = placement->cluster->rack_count, only = search->rack, best;
 	bool placed;
 
 	if (racks == 0)
 		return false;
 	int64_t *room = memory_alloc(((size_t)racks + 1) * sizeof(*room));
-	rack_capacity_count(sched, search, room);
+	rack_capacity_count(placement, search, room);
 	do {
 		best = 0;
 		for (int rack = 1; rack <= racks; rack++)
@@ -262,7 +266,7 @@ static bool place_in_one_rack(struct sched *sched, struct search *search, int64_
 				best = rack;
 		room[best] = 0;
 		search->rack = best;
-		placed = best && place_tasks(sched, search, tasks);
+		placed = best && place_tasks(placement, search, tasks);
 	} while (best && !placed && !search->limit_blocked);
 	search->rack = only;
 	free(room);
@@ -270,57 +274,57 @@ static bool place_in_one_rack(struct sched *sched, struct search *search, int64_
 }
 
 /* Several tasks: near together as far as that is asked for or comes for free. */
-static bool place_near(struct sched *sched, struct search *search, int64_t tasks)
+static bool place_near(struct placement *placement, struct search *search, int64_t tasks)
 {
 	const struct shape *shape = search->shape;
 
-	if (upper_bound(sched, search) < tasks)
+	if (upper_bound(placement, search) < tasks)
 		return false;
 	if (shape->closeness != CLOSE_RACK && shape->request.gpu_count > 0 &&
-	    place_on_one_node(sched, search, tasks, true))
+	    place_on_one_node(placement, search, tasks, true))
 		return true;
 	if (shape->closeness == CLOSE_NVLINK && shape->closeness_required &&
 	    shape->request.gpu_count > 0)
 		return false;
-	if (shape->closeness != CLOSE_RACK && place_on_one_node(sched, search, tasks, false))
+	if (shape->closeness != CLOSE_RACK && place_on_one_node(placement, search, tasks, false))
 		return true;
 	if ((shape->closeness == CLOSE_NODE || shape->closeness == CLOSE_NVLINK) &&
 	    shape->closeness_required)
 		return false;
-	if (place_in_one_rack(sched, search, tasks))
+	if (place_in_one_rack(placement, search, tasks))
 		return true;
 	if (shape->closeness == CLOSE_RACK && shape->closeness_required)
 		return false;
-	return place_tasks(sched, search, tasks);
+	return place_tasks(placement, search, tasks);
 }
 
 /* Tasks with parts of several GPUs each, one after the other onto the fullest, can
  * leave room on one GPU alone, which is of use to none of them: if they do not fit
  * so, they may if they are spread. */
-static bool place_gang(struct sched *sched, struct search *search, int64_t tasks)
+static bool place_gang(struct placement *placement, struct search *search, int64_t tasks)
 {
 	const struct shape_request *request = &search->shape->request;
 
-	if (place_near(sched, search, tasks))
+	if (place_near(placement, search, tasks))
 		return true;
 	if (request->gpu_count < 2 || request->gpu_kind == GPU_WHOLE || search->limit_blocked)
 		return false;
 	search->even = true;
-	bool placed = place_near(sched, search, tasks);
+	bool placed = place_near(placement, search, tasks);
 	search->even = false;
 	return placed;
 }
 
-static int free_whole_gpus(const struct sched *sched, struct search *search,
+static int free_whole_gpus(const struct placement *placement, struct search *search,
                            const struct node *node, struct gpu **gpus)
 {
 	int64_t short_by;
 	int count = 0;
 
-	if (place_check_node(sched, search, node, &short_by) != CHECK_OK)
+	if (place_check_node(placement, search, node, &short_by) != CHECK_OK)
 		return 0;
 	for (int i = 0; i < node->gpu_count; i++) {
-		enum check check = place_check_gpu(sched, search, node->gpus[i], &short_by);
+		enum check check = place_check_gpu(placement, search, node->gpus[i], &short_by);
 		if (check == CHECK_PROMISE)
 			search->promise_blocked = true;
 		if (check == CHECK_OK)
@@ -331,10 +335,10 @@ static int free_whole_gpus(const struct sched *sched, struct search *search,
 
 /* The node that serves a split best: one that has just what is left, or else
  * the one with the most. */
-static struct node *split_node(struct sched *sched, struct search *search, int64_t left)
+static struct node *split_node(struct placement *placement, struct search *search, int64_t left)
 {
 	const struct bitset *set =
-	    search->view == VIEW_NOW ? &sched->index.whole[1] : &sched->index.open;
+	    search->view == VIEW_NOW ? &placement->index->whole[1] : &placement->index->open;
 	const struct bitset *allowed = &search->shape->filter->nodes;
 	struct gpu *gpus[GPUS_PER_NODE_MAX];
 	struct node *best = NULL;
@@ -342,8 +346,8 @@ static struct node *split_node(struct sched *sched, struct search *search, int64
 
 	for (size_t w = 0; w < set->words && w < allowed->words; w++)
 		for (uint64_t bits = set->word[w] & allowed->word[w]; bits;) {
-			struct node *node = sched->cluster.by_rank[bitset_take(&bits, w)];
-			int64_t count = free_whole_gpus(sched, search, node, gpus);
+			struct node *node = placement->cluster->by_rank[bitset_take(&bits, w)];
+			int64_t count = free_whole_gpus(placement, search, node, gpus);
 			bool better = best_count >= left ? count >= left && count < best_count
 			                                 : count > best_count;
 			if (better) {
@@ -356,11 +360,11 @@ static struct node *split_node(struct sched *sched, struct search *search, int64
 
 /* A job of `split_gpus` whole GPUs over as few nodes as possible: its tasks are
  * as many as the nodes it takes, each as large as it fits. */
-static bool place_split(struct sched *sched, struct search *search)
+static bool place_split(struct placement *placement, struct search *search)
 {
 	INVARIANT(search->shape->split_gpus > 0);
 	struct job *job = search->job;
-	size_t mark = plan_mark(sched);
+	size_t mark = plan_mark(placement->ledger);
 	int64_t left = search->shape->split_gpus;
 	struct gpu *gpus[GPUS_PER_NODE_MAX];
 	struct part parts[PARTS_MAX];
@@ -368,8 +372,8 @@ static bool place_split(struct sched *sched, struct search *search)
 	int task = 0;
 
 	for (; task < job->r.tasks && left > 0; task++) {
-		struct node *node = split_node(sched, search, left);
-		int count = node ? free_whole_gpus(sched, search, node, gpus) : 0;
+		struct node *node = split_node(placement, search, left);
+		int count = node ? free_whole_gpus(placement, search, node, gpus) : 0;
 		if (count > left)
 			count = (int)left;
 		if (count == 0)
@@ -377,7 +381,7 @@ static bool place_split(struct sched *sched, struct search *search)
 		for (int i = 0; i < count; i++)
 			parts[i] =
 			    fit_part(&job->request, gpus[i], fit_mib(&job->request, gpus[i]));
-		placed[task] = plan_reserve(sched, job, task, node,
+		placed[task] = plan_reserve(placement->ledger, job, task, node,
 		                            search->view == VIEW_NOW ? PHASE_GRANTED : PHASE_CLAIM,
 		                            parts, count, NULL);
 		if (!placed[task]) {
@@ -391,19 +395,19 @@ static bool place_split(struct sched *sched, struct search *search)
 	free(placed);
 	if (left == 0)
 		return true;
-	plan_rollback(sched, mark);
+	plan_rollback(placement->ledger, mark);
 	return false;
 }
 
-bool place_job(struct sched *sched, struct search *search, int64_t tasks)
+bool place_job(struct placement *placement, struct search *search, int64_t tasks)
 {
-	INVARIANT(sched->plan.open && sched->indexed && search->job);
+	INVARIANT(placement->ledger->plan->open && placement->index->built && search->job);
 	INVARIANT(search->view != VIEW_CLEARED);
 	INVARIANT(tasks > 0 && tasks <= TASKS_MAX && search->job->r.tasks <= TASKS_MAX);
-	filter_refresh(search->shape->filter, &sched->cluster, sched->cluster_version);
+	filter_refresh(search->shape->filter, placement->cluster, placement->cluster->version);
 	if (search->shape->split_gpus > 0)
-		return place_split(sched, search);
+		return place_split(placement, search);
 	if (tasks == 1 || search->only || search->rack)
-		return place_tasks(sched, search, tasks);
-	return place_gang(sched, search, tasks);
+		return place_tasks(placement, search, tasks);
+	return place_gang(placement, search, tasks);
 }

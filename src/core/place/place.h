@@ -8,6 +8,8 @@
 #include "core/place/workload_mix.h"
 #include "core/queue/group.h"
 
+struct placement; /* placement.h */
+
 /* NOW: fits at this moment and beside all claims. LATER: fits when what is
  * releasing is back: a claim, never a start. CLEARED: like LATER, once the
  * victims that are marked on the node are gone too; see sketch.h. */
@@ -40,6 +42,7 @@ struct search {
 	bool ignore_promises;
 	bool any;             /* the first place that fits will do */
 	bool even;            /* parts go to the GPUs with most free: the most tasks fit so */
+	bool empty;           /* for nodes as if nothing were on them: rules do not apply */
 	bool moving;          /* for tasks that are releasing, rather than waiting */
 	int64_t candidates;   /* nodes that fitted, for the last task */
 	bool promise_blocked; /* something fitted, but for a promise */
@@ -64,20 +67,20 @@ static inline int64_t node_summary_fit(const struct node_summary *summary,
 
 /* Chooses the GPUs of one node for one task or slot; false if it does not fit
  * there. */
-bool place_on_node(struct sched *sched, const struct search *search, struct node *node,
+bool place_on_node(struct placement *placement, const struct search *search, struct node *node,
                    struct choice *choice);
 /* Like place_on_node(), for slots, by the policy of their model, and for any
  * applicant in VIEW_CLEARED, where GPUs are packed: the policies for tasks score
  * a node as it is. The node has passed place_check_node(). See choose_slot.c. */
-bool choose_slot(const struct sched *sched, const struct search *search, struct node *node,
+bool choose_slot(const struct placement *placement, const struct search *search, struct node *node,
                  struct choice *choice);
 /* How many tasks of the shape the node could take, each with its GPUs: at the most,
  * where several tasks have uneven parts. Notes `promise_blocked`. */
-int64_t place_count(struct sched *sched, struct search *search, const struct node *node);
+int64_t place_count(struct placement *placement, struct search *search, const struct node *node);
 /* Like place_count(), for one NVLink group of the node: the one with the least left over beside
  * `tasks` tasks, or else the one with the most capacity. */
-int64_t place_count_linked(struct sched *sched, struct search *search, const struct node *node,
-                           int64_t tasks, int64_t *link);
+int64_t place_count_linked(struct placement *placement, struct search *search,
+                           const struct node *node, int64_t tasks, int64_t *link);
 
 /* Where to look: sets of the index, supersets of the nodes that fit. The first
  * holds all of them; each further one leaves out those that fit more tightly. */
@@ -85,20 +88,20 @@ struct scope {
 	const struct bitset *sets;
 	int levels;
 };
-struct scope place_scope(const struct sched *sched, const struct search *search);
+struct scope place_scope(const struct placement *placement, const struct search *search);
 /* The best place for one task or slot; false if there is none. A slot goes where
  * it takes the fewest GPUs; `search->shape` is then the shape that fits. In a large
  * cluster the nodes that the policy likes are looked at first, by what they have
  * free, and the search ends when enough fitted. */
-bool place_find(struct sched *sched, struct search *search, struct choice *choice);
+bool place_find(struct placement *placement, struct search *search, struct choice *choice);
 /* Whether place_find would find one, without choosing it. */
-bool place_fits(struct sched *sched, struct search *search);
+bool place_fits(struct placement *placement, struct search *search);
 
 /* Places the next `tasks` tasks of the job in the open plan, as near together
  * as its shape asks, all held (VIEW_NOW) or all claims (VIEW_LATER; where a
  * task fits now that is preferred). True if all are placed; otherwise the plan
  * is as it was. Tasks are numbered by the names of their nodes. */
-bool place_job(struct sched *sched, struct search *search, int64_t tasks);
+bool place_job(struct placement *placement, struct search *search, int64_t tasks);
 
 /* What a fit is refused on, per GPU or per node, for 'why'. */
 enum check {
@@ -117,22 +120,33 @@ enum check {
 	CHECK_CPU,
 	CHECK_HOST,
 	CHECK_COUNT, /* its GPU fits, but not enough of its node's */
-	CHECK_OK,    /* it fits */
+	CHECK_CLASS, /* not among the nodes of its class */
+	CHECK_COUNTED,
+	CHECK_PORT,
+	CHECK_APART,
+	CHECK_KEPT_OFF, /* by a rule of another */
+	CHECK_TOGETHER,
+	CHECK_SPREAD,
+	CHECK_OK, /* it fits */
 	CHECK_REASONS = CHECK_OK,
 };
 const char *check_name(enum check check);
 /* The check that this GPU fails for one part of the shape's request, and how
  * far short it is (0 where that has no meaning); CHECK_OK if it passes. The same
  * function decides placement. */
-enum check place_check_gpu(const struct sched *sched, const struct search *search,
+enum check place_check_gpu(const struct placement *placement, const struct search *search,
                            const struct gpu *gpu, int64_t *short_by);
-enum check place_check_node(const struct sched *sched, const struct search *search,
+enum check place_check_node(const struct placement *placement, const struct search *search,
                             const struct node *node, int64_t *short_by);
 
 /* Counts refusals over all GPUs into rows of enum refusal_column, most first;
  * returns how many rows. `rows` has room for CHECK_REASONS. */
-int place_refusals(struct sched *sched, const struct search *search, int64_t rows[][REFUSAL_WIDTH]);
+int place_refusals(struct placement *placement, const struct search *search,
+                   int64_t rows[][REFUSAL_WIDTH]);
 /* Whether the hardware could ever take the job's tasks, if all were empty. */
-bool place_possible(struct sched *sched, const struct job *job, struct error *error);
+bool place_possible(struct placement *placement, const struct job *job, struct error *error);
+/* Whether an empty cluster of the nodes that are known could take a slot of the model.
+ * False with the reason and the figures: it could never fit. */
+bool place_possible_slot(struct placement *placement, struct model *model, struct error *error);
 
 #endif

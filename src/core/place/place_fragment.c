@@ -1,7 +1,7 @@
 /* place_fragment.c - policy: leave behind what the tasks that arrive can use */
 #include "core/place/place.h"
 
-#include "core/state.h"
+#include "core/place/placement.h"
 
 /* Thousandths of a node's CPU that are free. */
 static int64_t cpu_part(int64_t free_milli, int64_t total_milli)
@@ -22,33 +22,34 @@ static int64_t combine(int64_t growth, int64_t gpu_left, int64_t cpu_left)
 	return growth * 4096 + 1000 + gpu_left - cpu_left;
 }
 
-int64_t place_fragment(struct sched *sched, const struct search *search, struct choice *choice)
+int64_t place_fragment(struct placement *placement, const struct search *search,
+                       struct choice *choice)
 {
 	const struct node *node = choice->node;
 	int32_t milli[GPUS_PER_NODE_MAX];
-	int64_t cpu = host_free_now(&node->cpu, node->r.cpu_milli), gpu_free = 0;
+	int64_t cpu = host_free_now(&node->cpu, node_cpu_milli(node)), gpu_free = 0;
 	int64_t cpu_after = cpu - search->shape->request.cpu_milli;
 
 	INVARIANT(node->gpu_count <= GPUS_PER_NODE_MAX && choice->part_count <= PARTS_MAX);
 	for (int i = 0; i < node->gpu_count; i++)
 		milli[i] = gpu_free_milli(node->gpus[i]);
 	int64_t before =
-	    workload_mix_fragmentation(&sched->workload_mix, cpu, milli, node->gpu_count);
+	    workload_mix_fragmentation(&placement->workload_mix, cpu, milli, node->gpu_count);
 	for (int i = 0; i < choice->part_count; i++)
 		for (int j = 0; j < node->gpu_count; j++)
 			if (node->gpus[j] == choice->parts[i].gpu)
 				milli[j] = (int32_t)max64(milli[j] - choice->parts[i].share, 0);
 	int64_t after =
-	    workload_mix_fragmentation(&sched->workload_mix, cpu_after, milli, node->gpu_count);
+	    workload_mix_fragmentation(&placement->workload_mix, cpu_after, milli, node->gpu_count);
 	for (int i = 0; i < node->gpu_count; i++)
 		gpu_free += milli[i];
 	return combine(after - before, gpu_part(gpu_free, node->gpu_count),
-	               cpu_part(cpu_after, node->r.cpu_milli));
+	               cpu_part(cpu_after, node_cpu_milli(node)));
 }
 
-bool fragment_sees(struct sched *sched, const struct shape *shape)
+bool fragment_sees(struct placement *placement, const struct shape *shape)
 {
-	return sched->workload_mix.weights.split_count == 0 && shape_is_plain(shape);
+	return placement->workload_mix.weights.split_count == 0 && shape_is_plain(shape);
 }
 
 /* Makes what is in the summary by a mix that by this one. */
@@ -69,8 +70,8 @@ struct leaving {
 	int64_t fit, cpu_part;
 };
 
-static int64_t score_of(const struct node_summary *summary, const struct leaving *leaving,
-                        int64_t free_milli, int64_t whole, int64_t fit)
+static int64_t fragment_score_of(const struct node_summary *summary, const struct leaving *leaving,
+                                 int64_t free_milli, int64_t whole, int64_t fit)
 {
 	return combine(workload_row_fragmentation(&leaving->row, free_milli, whole, fit) -
 	                   summary->before,
@@ -91,8 +92,9 @@ static int64_t score_fraction(const struct workload_mix *mix, const struct node_
 			continue;
 		int64_t fit = leaving->fit - (int64_t)milli * single[summary->kinds[i].level] +
 		              (int64_t)left * single[mix->weights.level[left]];
-		best = min64(best, score_of(summary, leaving, summary->free_milli - milli + left,
-		                            summary->whole - (milli == WHOLE_GPU), fit));
+		best = min64(best,
+		             fragment_score_of(summary, leaving, summary->free_milli - milli + left,
+		                               summary->whole - (milli == WHOLE_GPU), fit));
 	}
 	return best;
 }
@@ -103,13 +105,15 @@ static int64_t score_whole(const struct workload_mix *mix, const struct node_sum
 	int32_t milli = gpu_count * WHOLE_GPU;
 	int32_t weight = leaving->row.single[mix->weights.level[WHOLE_GPU]];
 
-	return score_of(summary, leaving, summary->free_milli - milli, summary->whole - gpu_count,
-	                leaving->fit - (int64_t)milli * weight);
+	return fragment_score_of(summary, leaving, summary->free_milli - milli,
+	                         summary->whole - gpu_count,
+	                         leaving->fit - (int64_t)milli * weight);
 }
 
-int64_t fragment_score(struct sched *sched, const struct shape *shape, struct node_summary *summary)
+int64_t fragment_score(struct placement *placement, const struct shape *shape,
+                       struct node_summary *summary)
 {
-	const struct workload_mix *mix = &sched->workload_mix;
+	const struct workload_mix *mix = &placement->workload_mix;
 	const struct shape_request *request = &shape->request;
 	int64_t cpu_after = summary->cpu_now_milli - request->cpu_milli;
 

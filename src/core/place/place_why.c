@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "core/place/place.h"
-#include "core/state.h"
+#include "core/place/placement.h"
 
 const char *check_name(enum check check)
 {
@@ -22,6 +22,13 @@ const char *check_name(enum check check)
 		[CHECK_CPU] = "too little CPU on the node",
 		[CHECK_HOST] = "too little host memory on the node",
 		[CHECK_COUNT] = "it fits, but too few such GPUs are on the node",
+		[CHECK_CLASS] = "the node is not among those allowed for it",
+		[CHECK_COUNTED] = "too little of a counted resource on the node",
+		[CHECK_PORT] = "a port that it needs is taken on the node",
+		[CHECK_APART] = "work that it must be apart from is in the same domain",
+		[CHECK_KEPT_OFF] = "work in the same domain must be apart from it",
+		[CHECK_TOGETHER] = "no work that it must be together with is in the same domain",
+		[CHECK_SPREAD] = "too many like it are in the same domain already",
 	};
 
 	return check >= 0 && check < CHECK_REASONS ? names[check] : "fits";
@@ -40,7 +47,7 @@ static void place_why_refuse(int64_t rows[][REFUSAL_WIDTH], enum check check, in
 	row[REFUSAL_COUNT] += count;
 }
 
-static void refuse_gpus(const struct sched *sched, const struct search *search,
+static void refuse_gpus(const struct placement *placement, const struct search *search,
                         const struct node *node, int64_t rows[][REFUSAL_WIDTH])
 {
 	enum check checks[GPUS_PER_NODE_MAX];
@@ -49,7 +56,7 @@ static void refuse_gpus(const struct sched *sched, const struct search *search,
 	int64_t short_by;
 
 	for (int i = 0; i < node->gpu_count; i++) {
-		checks[i] = place_check_gpu(sched, search, node->gpus[i], &short_by);
+		checks[i] = place_check_gpu(placement, search, node->gpus[i], &short_by);
 		if (checks[i] == CHECK_OK)
 			fit++;
 		else
@@ -85,26 +92,27 @@ static int sort_rows(int64_t rows[][REFUSAL_WIDTH])
 	return count;
 }
 
-int place_refusals(struct sched *sched, const struct search *search, int64_t rows[][REFUSAL_WIDTH])
+int place_refusals(struct placement *placement, const struct search *search,
+                   int64_t rows[][REFUSAL_WIDTH])
 {
 	bool gpus = search->shape->request.gpu_count > 0;
 	int64_t short_by;
 
-	INVARIANT(search->shape != NULL && !sched->plan.open);
-	sched_prepare(sched);
-	filter_refresh(search->shape->filter, &sched->cluster, sched->cluster_version);
+	INVARIANT(search->shape != NULL && !placement->ledger->plan->open);
+	INVARIANT(placement->index->built);
+	filter_refresh(search->shape->filter, placement->cluster, placement->cluster->version);
 	memset(rows, 0, CHECK_REASONS * sizeof(rows[0]));
 	for (int i = 0; i < CHECK_REASONS; i++)
 		rows[i][REFUSAL_CHECK] = i;
-	for (size_t i = 0; i < sched->cluster.node_count; i++) {
-		const struct node *node = sched->cluster.by_rank[i];
-		enum check check = place_check_node(sched, search, node, &short_by);
+	for (size_t i = 0; i < placement->cluster->node_count; i++) {
+		const struct node *node = placement->cluster->by_rank[i];
+		enum check check = place_check_node(placement, search, node, &short_by);
 		if (check != CHECK_OK)
 			place_why_refuse(rows, check,
 			                 gpus && node->gpu_count > 0 ? node->gpu_count : 1,
 			                 short_by, node->r.id);
 		else if (gpus)
-			refuse_gpus(sched, search, node, rows);
+			refuse_gpus(placement, search, node, rows);
 	}
 	return sort_rows(rows);
 }

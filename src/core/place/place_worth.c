@@ -1,7 +1,7 @@
 /* place_worth.c - policy: leave behind what will be used in the end */
 #include "core/place/place.h"
 
-#include "core/state.h"
+#include "core/place/placement.h"
 
 /* The end counts for so much more than the next task. Without any regard for the
  * next one, large tasks would be turned away early for the sake of small ones that
@@ -17,16 +17,16 @@ static inline int64_t combine(int64_t fragmentation, const struct gpu_value_sum 
 	return fragmentation / NEXT_TASK - gpu_value_sum_with(sum, cpu_milli);
 }
 
-static int64_t waste_of(struct sched *sched, const struct node *node, int64_t cpu_milli,
+static int64_t waste_of(struct placement *placement, const struct node *node, int64_t cpu_milli,
                         const int32_t *free_milli)
 {
-	struct workload_mix *mix = &sched->workload_mix;
+	struct workload_mix *mix = &placement->workload_mix;
 	const struct gpu_value *worth = workload_mix_gpu_value(mix);
 	struct gpu_value_sum sum = { 0 };
 
 	for (int i = 0; i < node->gpu_count; i++)
 		gpu_value_sum_add(&sum, worth, free_milli[i],
-		                  scarcity_of(&sched->scarcity, node->gpus[i]->gpu_type), 1);
+		                  scarcity_of(&placement->scarcity, node->gpus[i]->gpu_type), 1);
 	return combine(weights_fragmentation(&mix->demand, cpu_milli, free_milli, node->gpu_count),
 	               &sum, cpu_milli);
 }
@@ -48,29 +48,29 @@ static int64_t weight_of(const struct shape_request *request, const struct choic
 
 /* How much of what the node's free GPUs are worth is lost, with regard for the
  * next tasks too. */
-int64_t place_worth(struct sched *sched, const struct search *search, struct choice *choice)
+int64_t place_worth(struct placement *placement, const struct search *search, struct choice *choice)
 {
 	const struct node *node = choice->node;
 	int32_t milli[GPUS_PER_NODE_MAX];
-	int64_t cpu = host_free_now(&node->cpu, node->r.cpu_milli);
+	int64_t cpu = host_free_now(&node->cpu, node_cpu_milli(node));
 
 	INVARIANT(node->gpu_count <= GPUS_PER_NODE_MAX && choice->part_count <= PARTS_MAX);
 	for (int i = 0; i < node->gpu_count; i++)
 		milli[i] = gpu_free_milli(node->gpus[i]);
-	int64_t before = waste_of(sched, node, cpu, milli);
+	int64_t before = waste_of(placement, node, cpu, milli);
 	for (int i = 0; i < choice->part_count; i++)
 		for (int j = 0; j < node->gpu_count; j++)
 			if (node->gpus[j] == choice->parts[i].gpu)
 				milli[j] = (int32_t)max64(milli[j] - choice->parts[i].share, 0);
 	cpu -= search->shape->request.cpu_milli;
-	return (waste_of(sched, node, cpu, milli) - before) *
+	return (waste_of(placement, node, cpu, milli) - before) *
 	       weight_of(&search->shape->request, choice);
 }
 
-bool worth_sees(struct sched *sched, const struct shape *shape)
+bool worth_sees(struct placement *placement, const struct shape *shape)
 {
-	workload_mix_gpu_value(&sched->workload_mix); /* brings `demand` up to date */
-	return sched->workload_mix.demand.split_count == 0 && shape_is_plain(shape);
+	workload_mix_gpu_value(&placement->workload_mix); /* brings `demand` up to date */
+	return placement->workload_mix.demand.split_count == 0 && shape_is_plain(shape);
 }
 
 /* A node as a task would leave it: seen with the CPU that is left. */
@@ -139,12 +139,13 @@ static int64_t score_fraction(const struct node_summary *summary, const struct l
 	return best;
 }
 
-int64_t worth_score(struct sched *sched, const struct shape *shape, struct node_summary *summary)
+int64_t worth_score(struct placement *placement, const struct shape *shape,
+                    struct node_summary *summary)
 {
-	const struct workload_mix *mix = &sched->workload_mix;
+	const struct workload_mix *mix = &placement->workload_mix;
 	const struct shape_request *request = &shape->request;
 	int64_t cpu_after = summary->cpu_now_milli - request->cpu_milli;
-	int32_t scarcity = scarcity_of(&sched->scarcity, summary->gpu_type);
+	int32_t scarcity = scarcity_of(&placement->scarcity, summary->gpu_type);
 
 	INVARIANT(summary->plain && summary->uniform && mix->gpu_value_version == mix->version);
 	if (!node_summary_takes(summary, request))

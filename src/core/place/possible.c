@@ -3,9 +3,11 @@
 #include <stdlib.h>
 
 #include "core/cluster/node_copy.h"
+#include "core/model/model.h"
 #include "core/place/applicant.h"
+#include "core/place/placement.h"
+#include "core/queue/demand.h"
 #include "core/queue/job.h"
-#include "core/state.h"
 
 #define MIB_BYTES (INT64_C(1) << 20)
 
@@ -27,7 +29,7 @@ static bool requires_link(const struct shape *shape)
 }
 
 /* Puts tasks onto an empty node while they fit, as a job that is placed there is. */
-static int64_t possible_settle(struct sched *sched, const struct search *search,
+static int64_t possible_settle(struct placement *placement, const struct search *search,
                                const struct node *node)
 {
 	const struct shape_request *request = &search->shape->request;
@@ -36,7 +38,8 @@ static int64_t possible_settle(struct sched *sched, const struct search *search,
 	int64_t placed = 0;
 
 	node_copy_empty(&copy, node);
-	while (placed < search->shape->tasks && place_on_node(sched, search, &copy.node, &choice)) {
+	while (placed < search->shape->tasks &&
+	       place_on_node(placement, search, &copy.node, &choice)) {
 		for (int i = 0; i < choice.part_count; i++) {
 			choice.parts[i].gpu->books.claimed_mib += choice.parts[i].mib;
 			choice.parts[i].gpu->books.claims++;
@@ -49,55 +52,56 @@ static int64_t possible_settle(struct sched *sched, const struct search *search,
 }
 
 /* Uneven parts are not counted but tried, in each NVLink group where one is required. */
-static int64_t count_uneven(struct sched *sched, const struct search *search,
+static int64_t count_uneven(struct placement *placement, const struct search *search,
                             const struct node *node)
 {
 	struct search trial = *search;
 	int64_t best = 0;
 
 	if (!requires_link(search->shape) || search->shape->tasks == 1)
-		return possible_settle(sched, &trial, node);
+		return possible_settle(placement, &trial, node);
 	for (int i = 0; i < node->gpu_count; i++) {
 		if (node->gpus[i]->r.nvlink_group == trial.link)
 			continue;
 		trial.link = node->gpus[i]->r.nvlink_group;
 		if (trial.link != 0)
-			best = max64(best, possible_settle(sched, &trial, node));
+			best = max64(best, possible_settle(placement, &trial, node));
 	}
 	return best;
 }
 
 /* Tasks that the node takes if nothing else is on it. */
-static int64_t count_tasks(struct sched *sched, struct search *search, struct node_copy *copy,
-                           const struct node *node)
+static int64_t count_tasks(struct placement *placement, struct search *search,
+                           struct node_copy *copy, const struct node *node)
 {
 	struct choice choice;
 
 	if (search->shape->request.gpu_kind == GPU_UNEVEN)
-		return count_uneven(sched, search, node);
-	if (requires_link(search->shape) && !place_on_node(sched, search, &copy->node, &choice))
+		return count_uneven(placement, search, node);
+	if (requires_link(search->shape) && !place_on_node(placement, search, &copy->node, &choice))
 		return 0;
-	return place_count(sched, search, &copy->node);
+	return place_count(placement, search, &copy->node);
 }
 
-static void add_gpus(struct sched *sched, const struct search *search, const struct node_copy *copy,
-                     struct hardware *all)
+static void add_gpus(struct placement *placement, const struct search *search,
+                     const struct node_copy *copy, struct hardware *all)
 {
 	int64_t short_by, large = 0;
 
 	for (int i = 0; i < copy->node.gpu_count; i++) {
 		const struct gpu *gpu = &copy->gpus[i];
-		if (!filter_allows(search->shape->filter, gpu) || !gpu_is_open(gpu, &sched->config))
+		if (!filter_allows(search->shape->filter, gpu) ||
+		    !gpu_is_open(gpu, placement->config))
 			continue;
 		all->allowed++;
 		all->memory_mib = max64(all->memory_mib, gpu_usable_mib(gpu));
-		large += place_check_gpu(sched, search, gpu, &short_by) == CHECK_OK;
+		large += place_check_gpu(placement, search, gpu, &short_by) == CHECK_OK;
 	}
 	all->gpus = max64(all->gpus, large);
 }
 
-static void possible_add_node(struct sched *sched, struct search *search, const struct node *node,
-                              struct hardware *all)
+static void possible_add_node(struct placement *placement, struct search *search,
+                              const struct node *node, struct hardware *all)
 {
 	const struct shape *shape = search->shape;
 	struct node_copy copy;
@@ -109,15 +113,15 @@ static void possible_add_node(struct sched *sched, struct search *search, const 
 	all->labelled++;
 	all->cpu_milli = max64(all->cpu_milli, node->r.cpu_milli);
 	all->host_bytes = max64(all->host_bytes, node->r.host_bytes);
-	add_gpus(sched, search, &copy, all);
+	add_gpus(placement, search, &copy, all);
 	if (!bitset_has(&shape->filter->nodes, (size_t)node->rank))
 		return;
 	if (shape->split_gpus == 0)
-		tasks = count_tasks(sched, search, &copy, node);
-	else if (place_check_node(sched, search, &copy.node, &short_by) == CHECK_OK)
+		tasks = count_tasks(placement, search, &copy, node);
+	else if (place_check_node(placement, search, &copy.node, &short_by) == CHECK_OK)
 		for (int i = 0; i < node->gpu_count && tasks < PARTS_MAX; i++)
-			tasks +=
-			    place_check_gpu(sched, search, &copy.gpus[i], &short_by) == CHECK_OK;
+			tasks += place_check_gpu(placement, search, &copy.gpus[i], &short_by) ==
+			         CHECK_OK;
 	all->node_tasks = max64(all->node_tasks, tasks);
 	all->rack_tasks[node->rack] += tasks;
 	all->tasks += tasks;
@@ -203,43 +207,73 @@ static bool check_gang(const struct shape *shape, const struct hardware *all, in
 	                                  needed, what, where, has);
 }
 
-static bool hardware_takes(struct sched *sched, struct search *search, struct error *error)
+/* Counted resources that no node has enough of, with those that there are. */
+static bool check_counts(const struct cluster *cluster, const struct demand *demand,
+                         struct error *error)
+{
+	for (int i = 0; demand && i < demand->count_count; i++) {
+		const struct counted *counted = &demand->counts[i];
+		const char *known = NULL;
+		int64_t most = 0;
+		for (size_t n = 0; n < cluster->node_count; n++) {
+			const struct node *node = cluster->by_rank[n];
+			const struct node_count *count = node_count(node, counted->name);
+			most = max64(most, count ? count->capacity : 0);
+			known = node->count_count > 0 ? node->counts[0].name : known;
+		}
+		if (most >= counted->amount)
+			continue;
+		return error_set(error, ERROR_IMPOSSIBLE,
+		                 "asks for %" PRId64 " of the resource %.60s, the best node has "
+		                 "%" PRId64 "%s%.60s",
+		                 counted->amount, counted->name, most,
+		                 most == 0 && known ? "; a resource that nodes have is " : "",
+		                 most == 0 && known ? known : "");
+	}
+	return true;
+}
+
+static bool hardware_takes(struct placement *placement, struct search *search, struct error *error)
 {
 	struct hardware all = { 0 };
-	int racks = sched->cluster.rack_count;
+	int racks = placement->cluster->rack_count;
 
 	all.rack_tasks = memory_zero((size_t)racks + 1, sizeof(*all.rack_tasks));
-	for (size_t i = 0; i < sched->cluster.node_count; i++)
-		possible_add_node(sched, search, sched->cluster.by_rank[i], &all);
+	for (size_t i = 0; i < placement->cluster->node_count; i++)
+		possible_add_node(placement, search, placement->cluster->by_rank[i], &all);
 	bool takes =
 	    check_task(search->shape, &all, error) && check_gang(search->shape, &all, racks, error);
 	free(all.rack_tasks);
 	return takes;
 }
 
-bool place_possible(struct sched *sched, const struct job *job, struct error *error)
+bool place_possible(struct placement *placement, const struct job *job, struct error *error)
 {
 	struct filter *filter = job->filter;
 
-	INVARIANT(!sched->plan.open);
+	INVARIANT(!placement->ledger->plan->open);
 	if (!filter)
-		filter = shapes_filter(&sched->shapes, job->r.gpu_models, job->r.node_labels);
-	sched_prepare(sched);
-	filter_refresh(filter, &sched->cluster, sched->cluster_version);
+		filter = shapes_job_filter(placement->shapes, &job->r);
+	INVARIANT(placement->index->built);
+	filter_refresh(filter, placement->cluster, placement->cluster->version);
 	struct shape shape = { .request = job->request,
 		               .tasks = job->r.min_available,
 		               .split_gpus = job->r.split_gpus,
 		               .filter = filter,
 		               .closeness = (enum closeness)job->r.closeness,
 		               .closeness_required = job->r.closeness_required };
-	struct search search = {
-		.shape = &shape, .view = VIEW_LATER, .until_ms = INT64_MAX, .ignore_promises = true
-	};
-	if (hardware_takes(sched, &search, error))
+	struct search search = { .shape = &shape,
+		                 .view = VIEW_LATER,
+		                 .until_ms = INT64_MAX,
+		                 .ignore_promises = true,
+		                 .empty = true };
+	if (!check_counts(placement->cluster, filter->demand, error))
+		return false;
+	if (hardware_takes(placement, &search, error))
 		return true;
 	/* Parts of several GPUs are spread where they do not fit otherwise. */
 	search.even = shape.request.gpu_kind == GPU_UNEVEN && shape.tasks > 1;
-	return search.even && hardware_takes(sched, &search, error);
+	return search.even && hardware_takes(placement, &search, error);
 }
 
 /* The best that was found on the way to a refusal. */
@@ -248,14 +282,14 @@ struct figures {
 	struct bound bound; /* if only that refuses */
 };
 
-static void add_model_gpus(const struct sched *sched, const struct model *model,
+static void add_model_gpus(const struct placement *placement, const struct model *model,
                            const struct node_copy *copy, struct figures *figures)
 {
 	int64_t sum = 0;
 
 	for (int i = 0; i < copy->node.gpu_count; i++) {
 		const struct gpu *gpu = &copy->gpus[i];
-		if (!filter_allows(model->filter, gpu) || !gpu_is_open(gpu, &sched->config))
+		if (!filter_allows(model->filter, gpu) || !gpu_is_open(gpu, placement->config))
 			continue;
 		sum += gpu_usable_mib(gpu);
 		figures->largest_mib = max64(figures->largest_mib, gpu_usable_mib(gpu));
@@ -265,7 +299,7 @@ static void add_model_gpus(const struct sched *sched, const struct model *model,
 }
 
 /* On its largest GPUs, of which a slot counts for the smallest share. */
-static bool node_takes(struct sched *sched, struct model *model, const struct node *node,
+static bool node_takes(struct placement *placement, struct model *model, const struct node *node,
                        struct figures *figures)
 {
 	struct search search = applicant_slot(model);
@@ -275,10 +309,10 @@ static bool node_takes(struct sched *sched, struct model *model, const struct no
 	search.view = VIEW_LATER;
 	search.even = search.ignore_promises = true;
 	node_copy_empty(&copy, node);
-	add_model_gpus(sched, model, &copy, figures);
+	add_model_gpus(placement, model, &copy, figures);
 	for (int i = 0; i < model->shape_count; i++) {
 		search.shape = &model->shapes[i];
-		if (!place_on_node(sched, &search, &copy.node, &choice))
+		if (!place_on_node(placement, &search, &copy.node, &choice))
 			continue;
 		struct amounts amounts = choice_amounts(&search, &choice);
 		if (tenant_could_ever_hold(model->tenant, &amounts, !model->r.pinned,
@@ -312,19 +346,18 @@ static bool possible_refuse(const struct model *model, const struct figures *fig
 	    model->r.name, model->r.memory_mib, figures->largest_mib, figures->largest_node_mib);
 }
 
-bool model_possible(struct sched *sched, struct model *model, struct error *error)
+bool place_possible_slot(struct placement *placement, struct model *model, struct error *error)
 {
 	struct figures figures = { 0 };
 
 	INVARIANT(model->shape_count > 0);
-	INVARIANT(model->shape_count > 0);
-	sched_prepare(sched);
-	if (sched->cluster.gpu_by_id.count == 0) /* nodes are still to come */
+	INVARIANT(placement->index->built);
+	if (placement->cluster->gpu_by_id.count == 0) /* nodes are still to come */
 		return true;
-	filter_refresh(model->filter, &sched->cluster, sched->cluster_version);
-	for (size_t i = 0; i < sched->cluster.node_count; i++)
+	filter_refresh(model->filter, placement->cluster, placement->cluster->version);
+	for (size_t i = 0; i < placement->cluster->node_count; i++)
 		if (bitset_has(&model->filter->nodes, i) &&
-		    node_takes(sched, model, sched->cluster.by_rank[i], &figures))
+		    node_takes(placement, model, placement->cluster->by_rank[i], &figures))
 			return true;
 	return possible_refuse(model, &figures, error);
 }

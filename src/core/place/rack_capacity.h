@@ -25,9 +25,9 @@ void rack_capacity_free(struct rack_capacity *racks);
 
 /* How many tasks of the search's shape each rack has room for, node by node, in its
  * view: into room[0 .. rack_count], of which [0] says nothing. */
-void rack_capacity_count(struct sched *sched, struct search *search, int64_t *room);
+void rack_capacity_count(struct placement *placement, struct search *search, int64_t *room);
 
 /* Panics if what counts as right is not what place_count says. */
-void rack_capacity_check(struct sched *sched);
+void rack_capacity_check(struct placement *placement);
 
 #endif

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/state.h"
+#include "core/place/placement.h"
 
 #define ROUNDS 2    /* of pouring; sets that overlap settle */
 #define PORTIONS 16 /* in which a set is poured */
@@ -51,17 +51,17 @@ static void count_again(struct scarcity *scarcity, struct node *node)
 }
 
 /* Counts again what changed. */
-static void scarcity_follow(struct scarcity *scarcity, const struct sched *sched)
+static void scarcity_follow(struct scarcity *scarcity, const struct placement *placement)
 {
-	const struct change_log *changes = &sched->index.change_log;
+	const struct change_log *changes = &placement->index->change_log;
 
 	if (scarcity->counted == 0 || !change_log_known(changes, scarcity->counted))
-		count_all(scarcity, &sched->cluster);
+		count_all(scarcity, placement->cluster);
 	else
 		for (uint64_t number = scarcity->counted; number < changes->count; number++)
 			count_again(
 			    scarcity,
-			    sched->cluster.by_rank[changes->ranks[number % CHANGE_LOG_KEPT]]);
+			    placement->cluster->by_rank[changes->ranks[number % CHANGE_LOG_KEPT]]);
 	scarcity->counted = changes->count;
 }
 
@@ -88,16 +88,16 @@ static void add_members(struct scarcity *scarcity, const char *models,
 	}
 }
 
-static void list_sets(struct scarcity *scarcity, const struct sched *sched)
+static void list_sets(struct scarcity *scarcity, const struct placement *placement)
 {
-	const struct type_demand *demand = &sched->workload_mix.type_demand;
+	const struct type_demand *demand = &placement->workload_mix.type_demand;
 
 	scarcity->member_count = 0;
 	scarcity->set_count = demand->count;
 	for (size_t i = 0; i < demand->count; i++) {
 		struct scarcity_set *set = &scarcity->sets[i];
 		set->first = (int)scarcity->member_count;
-		add_members(scarcity, demand->models[i], &sched->cluster);
+		add_members(scarcity, demand->models[i], placement->cluster);
 		set->count = (int)scarcity->member_count - set->first;
 	}
 	array_reserve(scarcity->poured, scarcity->poured_capacity, scarcity->member_count);
@@ -112,7 +112,7 @@ static void add_models(struct scarcity *scarcity, size_t count)
 }
 
 /* What those who insist on each set will ask for, until all that is free is taken. */
-static void foresee(struct scarcity *scarcity, const struct workload_mix *mix)
+static void scarcity_foresee(struct scarcity *scarcity, const struct workload_mix *mix)
 {
 	int64_t free_milli = 0;
 
@@ -188,10 +188,10 @@ static void set_premium(struct scarcity *scarcity, size_t model, int32_t to)
 	scarcity->types[model].scarcity = to;
 }
 
-static bool has_premiums(const struct sched *sched)
+static bool has_premiums(const struct placement *placement)
 {
-	return policy_has(sched->config.policy, POLICY_SCARCITY) && !sched->workload_mix.r.fixed &&
-	       sched->workload_mix.type_demand.count > 0;
+	return policy_has(placement->config->policy, POLICY_SCARCITY) &&
+	       !placement->workload_mix.r.fixed && placement->workload_mix.type_demand.count > 0;
 }
 
 static void scarcity_forget(struct scarcity *scarcity)
@@ -201,37 +201,37 @@ static void scarcity_forget(struct scarcity *scarcity)
 	scarcity->counted = 0;
 }
 
-static bool is_current(const struct sched *sched)
+static bool is_current(const struct placement *placement)
 {
-	const struct scarcity *scarcity = &sched->scarcity;
-	const struct workload_mix *mix = &sched->workload_mix;
+	const struct scarcity *scarcity = &placement->scarcity;
+	const struct workload_mix *mix = &placement->workload_mix;
 
-	return scarcity->counted == sched->index.change_log.count &&
+	return scarcity->counted == placement->index->change_log.count &&
 	       scarcity->insisted == mix->type_demand.version &&
 	       scarcity->asked_milli == mix->r.asked_milli &&
-	       scarcity->type_count == (size_t)sched->cluster.gpu_type_count;
+	       scarcity->type_count == (size_t)placement->cluster->gpu_type_count;
 }
 
-void scarcity_refresh(struct sched *sched)
+void scarcity_refresh(struct placement *placement)
 {
-	struct scarcity *scarcity = &sched->scarcity;
-	size_t models = (size_t)sched->cluster.gpu_type_count;
+	struct scarcity *scarcity = &placement->scarcity;
+	size_t models = (size_t)placement->cluster->gpu_type_count;
 
-	INVARIANT(sched->indexed);
-	if (!has_premiums(sched)) {
+	INVARIANT(placement->index->built);
+	if (!has_premiums(placement)) {
 		if (scarcity->counted != 0)
 			scarcity_forget(scarcity);
 		return;
 	}
-	if (is_current(sched))
+	if (is_current(placement))
 		return;
-	if (scarcity->insisted != sched->workload_mix.type_demand.version ||
+	if (scarcity->insisted != placement->workload_mix.type_demand.version ||
 	    scarcity->type_count != models)
-		list_sets(scarcity, sched);
+		list_sets(scarcity, placement);
 	add_models(scarcity, models);
-	scarcity_follow(scarcity, sched);
-	scarcity->asked_milli = sched->workload_mix.r.asked_milli;
-	foresee(scarcity, &sched->workload_mix);
+	scarcity_follow(scarcity, placement);
+	scarcity->asked_milli = placement->workload_mix.r.asked_milli;
+	scarcity_foresee(scarcity, &placement->workload_mix);
 	for (int round = 0; round < ROUNDS; round++)
 		for (size_t i = 0; i < scarcity->set_count; i++)
 			pour(scarcity, &scarcity->sets[i]);
@@ -239,16 +239,16 @@ void scarcity_refresh(struct sched *sched)
 		set_premium(scarcity, model, scarcity_for(&scarcity->types[model]));
 }
 
-void scarcity_check(const struct sched *sched)
+void scarcity_check(const struct placement *placement)
 {
-	const struct scarcity *scarcity = &sched->scarcity;
+	const struct scarcity *scarcity = &placement->scarcity;
 	int64_t *free_milli;
 
-	if (!sched->indexed || scarcity->counted != sched->index.change_log.count)
+	if (!placement->index->built || scarcity->counted != placement->index->change_log.count)
 		return;
 	free_milli = memory_zero(scarcity->type_count + 1, sizeof(*free_milli));
-	for (size_t rank = 0; rank < sched->cluster.node_count; rank++) {
-		const struct node *node = sched->cluster.by_rank[rank];
+	for (size_t rank = 0; rank < placement->cluster->node_count; rank++) {
+		const struct node *node = placement->cluster->by_rank[rank];
 		for (int i = 0; i < node->gpu_count; i++)
 			free_milli[node->gpus[i]->gpu_type] += free_of(node->gpus[i]);
 	}

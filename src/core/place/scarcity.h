@@ -39,12 +39,12 @@ struct scarcity {
 	uint64_t version; /* another number when any scarcity is another */
 };
 
-struct sched;
+struct placement;
 
 /* Updates it from the ledger and the mix. Other policies, a mix that is given
  * from outside and one in which nobody insists on anything have no scarcities. The index
  * must be right. */
-void scarcity_refresh(struct sched *sched);
+void scarcity_refresh(struct placement *placement);
 /* That of a model, by its number in the cluster, in SCARCITY_UNIT. */
 static inline int32_t scarcity_of(const struct scarcity *scarcity, int model)
 {
@@ -55,6 +55,6 @@ static inline int32_t scarcity_of(const struct scarcity *scarcity, int model)
 void scarcity_free(struct scarcity *scarcity);
 
 /* Panics unless it equals a fresh one, after the changes it knows of. */
-void scarcity_check(const struct sched *sched);
+void scarcity_check(const struct placement *placement);
 
 #endif

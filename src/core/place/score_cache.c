@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "core/state.h"
+#include "core/place/placement.h"
 
 #define BOARDS_MIN 32
 #define BOARDS_MAX 1024
@@ -40,18 +40,18 @@ static void score_caches_begin(struct score_caches *caches, size_t nodes)
 }
 
 /* Whether its scores are by what is known now. */
-static bool is_current(const struct sched *sched, const struct score_cache *cache)
+static bool is_current(const struct placement *placement, const struct score_cache *cache)
 {
-	return cache->mix == sched->workload_mix.version;
+	return cache->mix == placement->workload_mix.version;
 }
 
-static void score_cache_begin(const struct sched *sched, struct score_cache *cache, int64_t shape,
-                              size_t nodes)
+static void score_cache_begin(const struct placement *placement, struct score_cache *cache,
+                              int64_t shape, size_t nodes)
 {
 	score_cache_free(cache);
 	cache->shape = shape;
-	cache->mix = sched->workload_mix.version;
-	cache->scarcity = sched->scarcity.version;
+	cache->mix = placement->workload_mix.version;
+	cache->scarcity = placement->scarcity.version;
 	tournament_reset(&cache->scores, nodes);
 	bitset_grow(&cache->fitting, nodes);
 	bitset_grow(&cache->promised, nodes);
@@ -62,25 +62,26 @@ static void score_cache_begin(const struct sched *sched, struct score_cache *cac
 
 bool score_cache_serves(const struct search *search)
 {
-	return search->shape->number > 0 && search->view == VIEW_NOW && !search->link &&
-	       !search->even && search->shape->request.gpu_kind != GPU_UNEVEN;
+	return search->shape->number > 0 && !search->shape->filter->demand &&
+	       search->view == VIEW_NOW && !search->link && !search->even &&
+	       search->shape->request.gpu_kind != GPU_UNEVEN;
 }
 
 /* The scarcity that a score of the node would be by. */
-static inline uint8_t scarcity_at(const struct sched *sched, size_t rank)
+static inline uint8_t scarcity_at(const struct placement *placement, size_t rank)
 {
-	int model = sched->index.gpu_types[rank];
+	int model = placement->index->gpu_types[rank];
 
-	if (sched->scarcity.counted == 0)
+	if (placement->scarcity.counted == 0)
 		return 0;
-	return model >= 0 ? (uint8_t)scarcity_of(&sched->scarcity, model) : SCARCITY_MIXED;
+	return model >= 0 ? (uint8_t)scarcity_of(&placement->scarcity, model) : SCARCITY_MIXED;
 }
 
 /* True if the score of the node is by the scarcities as they are. */
-static inline bool scarcity_is_right(const struct sched *sched, const struct score_cache *cache,
-                                     size_t rank)
+static inline bool scarcity_is_right(const struct placement *placement,
+                                     const struct score_cache *cache, size_t rank)
 {
-	uint8_t now = scarcity_at(sched, rank);
+	uint8_t now = scarcity_at(placement, rank);
 
 	return now == cache->scarcities[rank] && now != SCARCITY_MIXED;
 }
@@ -91,19 +92,20 @@ static inline uint64_t candidates(const struct scorer *scorer, size_t w)
 {
 	const struct bitset *allowed = &scorer->search->shape->filter->nodes;
 
-	return scorer->scope->word[w] & allowed->word[w] & ~scorer->sched->index.promised.word[w];
+	return scorer->scope->word[w] & allowed->word[w] &
+	       ~scorer->placement->index->promised.word[w];
 }
 
 /* What the node, which may fit, scores. */
 static int64_t score_anew(const struct scorer *scorer, size_t rank)
 {
-	struct sched *sched = scorer->sched;
-	struct node_summary *summary = &sched->index.summaries[rank];
+	struct placement *placement = scorer->placement;
+	struct node_summary *summary = &placement->index->summaries[rank];
 	struct choice choice;
 
 	if (scorer->by_summary && summary->plain && summary->uniform)
-		return scorer->by_summary(sched, scorer->search->shape, summary);
-	return place_on_node(sched, scorer->search, sched->cluster.by_rank[rank], &choice)
+		return scorer->by_summary(placement, scorer->search->shape, summary);
+	return place_on_node(placement, scorer->search, placement->cluster->by_rank[rank], &choice)
 	           ? choice.score
 	           : TOURNAMENT_NONE;
 }
@@ -123,7 +125,7 @@ static void score_cache_put(const struct scorer *scorer, size_t rank, int64_t sc
 
 	tournament_put(&cache->scores, rank, score);
 	bitset_assign(&cache->fitting, rank, fits);
-	cache->scarcities[rank] = scarcity_at(scorer->sched, rank);
+	cache->scarcities[rank] = scarcity_at(scorer->placement, rank);
 	cache->fits += fits - fitted;
 }
 
@@ -149,11 +151,11 @@ static uint64_t repriced(const struct scorer *scorer, size_t w)
 	const struct score_cache *cache = scorer->cache;
 	uint64_t nodes = 0;
 
-	if (cache->scarcity == scorer->sched->scarcity.version)
+	if (cache->scarcity == scorer->placement->scarcity.version)
 		return 0;
 	for (uint64_t left = cache->fitting.word[w]; left;) {
 		size_t rank = bitset_take(&left, w);
-		if (!scarcity_is_right(scorer->sched, cache, rank))
+		if (!scarcity_is_right(scorer->placement, cache, rank))
 			nodes |= UINT64_C(1) << rank % 64;
 	}
 	return nodes;
@@ -163,7 +165,7 @@ static uint64_t repriced(const struct scorer *scorer, size_t w)
  * and did not before, or the other way round. */
 static void score_cache_follow(struct scorer *scorer)
 {
-	const struct index *index = &scorer->sched->index;
+	const struct index *index = scorer->placement->index;
 	struct score_cache *cache = scorer->cache;
 	uint64_t changed[SCORE_CACHE_FOLLOWS / 64] = { 0 };
 	bool known = cache->seen > 0 && change_log_known(&index->change_log, cache->seen);
@@ -177,36 +179,36 @@ static void score_cache_follow(struct scorer *scorer)
 		score_cache_renew(scorer, w,
 		                  known ? changed[w] | differ | repriced(scorer, w) : UINT64_MAX);
 	}
-	cache->scarcity = scorer->sched->scarcity.version;
+	cache->scarcity = scorer->placement->scarcity.version;
 	cache->seen = index->change_log.count;
 }
 
-static struct scorer find_board(struct sched *sched, const struct search *search)
+static struct scorer find_board(struct placement *placement, const struct search *search)
 {
-	struct score_caches *caches = &sched->score_caches;
+	struct score_caches *caches = &placement->score_caches;
 	const struct shape *shape = search->shape;
-	const struct policy_cache *policy = &policy_row(sched->config.policy)->cache;
+	const struct policy_cache *policy = &policy_row(placement->config->policy)->cache;
 
-	INVARIANT(sched->indexed && score_cache_serves(search));
-	if (caches->nodes != sched->cluster.node_count || caches->count == 0)
-		score_caches_begin(caches, sched->cluster.node_count);
+	INVARIANT(placement->index->built && score_cache_serves(search));
+	if (caches->nodes != placement->cluster->node_count || caches->count == 0)
+		score_caches_begin(caches, placement->cluster->node_count);
 	struct score_cache *cache = &caches->of[(size_t)shape->number % caches->count];
-	if (cache->shape != shape->number || !is_current(sched, cache))
-		score_cache_begin(sched, cache, shape->number, caches->nodes);
+	if (cache->shape != shape->number || !is_current(placement, cache))
+		score_cache_begin(placement, cache, shape->number, caches->nodes);
 	struct scorer scorer = {
-		.sched = sched,
+		.placement = placement,
 		.search = search,
 		.cache = cache,
-		.scope = place_scope(sched, search).sets,
+		.scope = place_scope(placement, search).sets,
 		.follows = !cache->versions,
-		.by_summary = policy->sees && policy->sees(sched, shape) ? policy->score : NULL,
+		.by_summary = policy->sees && policy->sees(placement, shape) ? policy->score : NULL,
 	};
 	return scorer;
 }
 
-struct scorer scorer_begin(struct sched *sched, const struct search *search)
+struct scorer scorer_begin(struct placement *placement, const struct search *search)
 {
-	struct scorer scorer = find_board(sched, search);
+	struct scorer scorer = find_board(placement, search);
 
 	if (scorer.follows)
 		score_cache_follow(&scorer);
@@ -215,7 +217,7 @@ struct scorer scorer_begin(struct sched *sched, const struct search *search)
 
 static bool is_out_of_date(const struct scorer *scorer, size_t rank)
 {
-	const struct index *index = &scorer->sched->index;
+	const struct index *index = scorer->placement->index;
 	const struct score_cache *cache = scorer->cache;
 
 	return index->change_log.last[rank] >= cache->seen ||
@@ -225,7 +227,7 @@ static bool is_out_of_date(const struct scorer *scorer, size_t rank)
 /* Whether a node that is noted to fit still does. */
 static bool still_fits(struct scorer *scorer, size_t rank)
 {
-	const struct bitset *promised = &scorer->sched->index.promised;
+	const struct bitset *promised = &scorer->placement->index->promised;
 	struct score_cache *cache = scorer->cache;
 
 	if (!is_out_of_date(scorer, rank))
@@ -235,9 +237,9 @@ static bool still_fits(struct scorer *scorer, size_t rank)
 	return bitset_has(&cache->fitting, rank);
 }
 
-bool score_cache_has_fit(struct sched *sched, const struct search *search)
+bool score_cache_has_fit(struct placement *placement, const struct search *search)
 {
-	struct scorer scorer = find_board(sched, search);
+	struct scorer scorer = find_board(placement, search);
 	const struct bitset *fitting = &scorer.cache->fitting;
 
 	if (!scorer.follows || scorer.cache->seen == 0)
@@ -256,41 +258,41 @@ int64_t scorer_score(struct scorer *scorer, const struct node *node)
 
 	INVARIANT(node->promised == 0 && rank < cache->scores.count);
 	if (!scorer->follows && (cache->versions[rank] != node->version ||
-	                         !scarcity_is_right(scorer->sched, cache, rank))) {
+	                         !scarcity_is_right(scorer->placement, cache, rank))) {
 		cache->scores.score[rank] = score_of(scorer, rank);
 		cache->versions[rank] = node->version;
-		cache->scarcities[rank] = scarcity_at(scorer->sched, rank);
+		cache->scarcities[rank] = scarcity_at(scorer->placement, rank);
 	}
 	return cache->scores.score[rank];
 }
 
 /* Whether what is noted for the node should be what it scores. */
-static bool is_right(const struct sched *sched, const struct score_cache *cache,
+static bool is_right(const struct placement *placement, const struct score_cache *cache,
                      const struct node *node)
 {
 	size_t rank = (size_t)node->rank;
 
-	if (node->promised > 0 || !scarcity_is_right(sched, cache, rank))
+	if (node->promised > 0 || !scarcity_is_right(placement, cache, rank))
 		return false;
 	return cache->versions ? cache->versions[rank] == node->version
-	                       : sched->index.change_log.last[rank] < cache->seen &&
+	                       : placement->index->change_log.last[rank] < cache->seen &&
 	                             !bitset_has(&cache->promised, rank);
 }
 
-static void check_board(struct sched *sched, const struct score_cache *cache)
+static void check_board(struct placement *placement, const struct score_cache *cache)
 {
-	const struct shape *shape = sched->shapes.all[cache->shape - 1];
+	const struct shape *shape = placement->shapes->all[cache->shape - 1];
 	struct search search = { .shape = shape, .view = VIEW_NOW, .until_ms = INT64_MAX };
-	struct scorer scorer = { .sched = sched,
+	struct scorer scorer = { .placement = placement,
 		                 .search = &search,
-		                 .scope = place_scope(sched, &search).sets };
+		                 .scope = place_scope(placement, &search).sets };
 	int64_t fits = 0;
 
-	filter_refresh(shape->filter, &sched->cluster, sched->cluster_version);
-	for (size_t rank = 0; rank < sched->cluster.node_count; rank++) {
-		const struct node *node = sched->cluster.by_rank[rank];
+	filter_refresh(shape->filter, placement->cluster, placement->cluster->version);
+	for (size_t rank = 0; rank < placement->cluster->node_count; rank++) {
+		const struct node *node = placement->cluster->by_rank[rank];
 		int64_t score = cache->scores.score[rank];
-		if (is_right(sched, cache, node) && score != score_of(&scorer, rank))
+		if (is_right(placement, cache, node) && score != score_of(&scorer, rank))
 			panic("board: node %s does not score what is noted for shape %" PRId64,
 			      node->r.name, shape->number);
 		INVARIANT(cache->versions ||
@@ -303,13 +305,13 @@ static void check_board(struct sched *sched, const struct score_cache *cache)
 	tournament_check(&cache->scores);
 }
 
-void score_caches_check(struct sched *sched)
+void score_caches_check(struct placement *placement)
 {
-	const struct score_caches *caches = &sched->score_caches;
+	const struct score_caches *caches = &placement->score_caches;
 
-	if (!sched->indexed || caches->nodes != sched->cluster.node_count)
+	if (!placement->index->built || caches->nodes != placement->cluster->node_count)
 		return;
 	for (size_t i = 0; i < caches->count; i++)
-		if (caches->of[i].shape > 0 && is_current(sched, &caches->of[i]))
-			check_board(sched, &caches->of[i]);
+		if (caches->of[i].shape > 0 && is_current(placement, &caches->of[i]))
+			check_board(placement, &caches->of[i]);
 }

@@ -44,7 +44,7 @@ void score_caches_free(struct score_caches *caches);
 
 /* A search at its cache. */
 struct scorer {
-	struct sched *sched;
+	struct placement *placement;
 	const struct search *search;
 	struct score_cache *cache;
 	const struct bitset *scope; /* nodes outside do not fit */
@@ -57,14 +57,14 @@ struct scorer {
  * shape and the node, as long as no promise counts on that. */
 bool score_cache_serves(const struct search *search);
 /* Finds the cache, or makes it. One that follows has followed. */
-struct scorer scorer_begin(struct sched *sched, const struct search *search);
+struct scorer scorer_begin(struct placement *placement, const struct search *search);
 /* Whether a node is known to fit: looks again only at those noted, until one still
  * does. False says nothing. */
-bool score_cache_has_fit(struct sched *sched, const struct search *search);
+bool score_cache_has_fit(struct placement *placement, const struct search *search);
 /* What the node scores. No promise may count on it. */
 int64_t scorer_score(struct scorer *scorer, const struct node *node);
 
 /* Panics if a score that counts as right is not what place_on_node says. */
-void score_caches_check(struct sched *sched);
+void score_caches_check(struct placement *placement);
 
 #endif

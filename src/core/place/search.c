@@ -1,18 +1,37 @@
 /* search.c - the best node for one task or slot, from the index */
+#include "core/model/model.h"
 #include "core/place/fit.h"
+#include "core/place/placement.h"
 #include "core/place/score_cache.h"
 #include "core/queue/job.h"
-#include "core/state.h"
 
-struct scope place_scope(const struct sched *sched, const struct search *search)
+/* Of the nodes with memory coming back, those that may have enough then. */
+static const struct bitset *later_set(const struct index *index,
+                                      const struct shape_request *request)
 {
-	const struct index *index = &sched->index;
+	switch (request->gpu_kind) {
+	case GPU_WHOLE:
+		return &index->later_whole[min64(request->gpu_count, INDEX_WHOLE_LEVELS - 1)];
+	case GPU_FRACTION:
+		return &index->later_milli[index_milli_level(request->fraction)];
+	case GPU_MEMORY:
+		return &index->later_mib[index_mib_level(request->memory_mib)];
+	case GPU_UNEVEN:
+		return &index->later_mib[index_mib_level(request->uneven_mib[0])];
+	default:
+		return &index->releasing;
+	}
+}
+
+struct scope place_scope(const struct placement *placement, const struct search *search)
+{
+	const struct index *index = placement->index;
 	const struct shape_request *request = &search->shape->request;
 	int64_t level;
 
-	INVARIANT(sched->indexed);
+	INVARIANT(placement->index->built);
 	if (search->view == VIEW_LATER)
-		return (struct scope){ &index->releasing, 1 };
+		return (struct scope){ later_set(index, request), 1 };
 	switch (request->gpu_kind) {
 	case GPU_WHOLE:
 		level = min64(request->gpu_count, INDEX_WHOLE_LEVELS - 1);
@@ -39,7 +58,7 @@ struct finding {
 	int64_t fitted, most; /* `most` are enough */
 };
 
-static void look_at(struct sched *sched, struct search *search, struct node *node,
+static void look_at(struct placement *placement, struct search *search, struct node *node,
                     struct finding *finding)
 {
 	struct choice choice;
@@ -49,7 +68,7 @@ static void look_at(struct sched *sched, struct search *search, struct node *nod
 		return;
 	if (finding->scorer.cache && node->promised == 0)
 		choice.score = scorer_score(&finding->scorer, node);
-	else if (!place_on_node(sched, search, node, &choice))
+	else if (!place_on_node(placement, search, node, &choice))
 		choice.score = TOURNAMENT_NONE;
 	search->promise_blocked |= choice.promise_blocked;
 	if (choice.score == TOURNAMENT_NONE)
@@ -64,10 +83,11 @@ static void look_at(struct sched *sched, struct search *search, struct node *nod
 }
 
 /* Like look_through(), for the nodes of the search's rack, which are few. */
-static void look_through_rack(struct sched *sched, struct search *search, const struct bitset *set,
-                              const struct bitset *except, struct finding *finding)
+static void look_through_rack(struct placement *placement, struct search *search,
+                              const struct bitset *set, const struct bitset *except,
+                              struct finding *finding)
 {
-	const struct cluster *cluster = &sched->cluster;
+	const struct cluster *cluster = placement->cluster;
 	const struct bitset *allowed = &search->shape->filter->nodes;
 
 	for (int i = cluster->rack_first[search->rack]; i < cluster->rack_first[search->rack + 1];
@@ -76,20 +96,21 @@ static void look_through_rack(struct sched *sched, struct search *search, const 
 		if (!bitset_has(set, rank) || !bitset_has(allowed, rank) ||
 		    (except && bitset_has(except, rank)))
 			continue;
-		look_at(sched, search, cluster->by_rack[i], finding);
+		look_at(placement, search, cluster->by_rack[i], finding);
 		if (finding->fitted >= finding->most)
 			return;
 	}
 }
 
 /* Looks at the members of `set` that are allowed and not in `except`. */
-static void look_through(struct sched *sched, struct search *search, const struct bitset *set,
-                         const struct bitset *except, struct finding *finding)
+static void look_through(struct placement *placement, struct search *search,
+                         const struct bitset *set, const struct bitset *except,
+                         struct finding *finding)
 {
 	const struct bitset *allowed = &search->shape->filter->nodes;
 
 	if (search->rack) {
-		look_through_rack(sched, search, set, except, finding);
+		look_through_rack(placement, search, set, except, finding);
 		return;
 	}
 	for (size_t w = 0; w < set->words && w < allowed->words; w++) {
@@ -98,7 +119,7 @@ static void look_through(struct sched *sched, struct search *search, const struc
 			bits &= ~except->word[w];
 		while (bits) {
 			size_t rank = bitset_take(&bits, w);
-			look_at(sched, search, sched->cluster.by_rank[rank], finding);
+			look_at(placement, search, placement->cluster->by_rank[rank], finding);
 			if (finding->fitted >= finding->most)
 				return;
 		}
@@ -115,7 +136,7 @@ static bool set_is_empty(const struct bitset *set)
 
 /* The tightest nodes first, or the roomiest for slots that are spread, until enough
  * of them fitted. */
-static void look_by_level(struct sched *sched, struct search *search, struct scope scope,
+static void look_by_level(struct placement *placement, struct search *search, struct scope scope,
                           struct finding *finding)
 {
 	bool roomiest = search->model && search->model->r.policy == SLOT_SPREAD;
@@ -124,39 +145,42 @@ static void look_by_level(struct sched *sched, struct search *search, struct sco
 		return;
 	for (int i = 0; i < scope.levels && finding->fitted < finding->most; i++) {
 		int level = roomiest ? scope.levels - 1 - i : i;
-		look_through(sched, search, scope.sets + level,
+		look_through(placement, search, scope.sets + level,
 		             level + 1 < scope.levels ? scope.sets + level + 1 : NULL, finding);
 	}
 }
 
-static void look_at_promised(struct sched *sched, struct search *search, struct finding *finding)
+static void look_at_promised(struct placement *placement, struct search *search,
+                             struct finding *finding)
 {
-	const struct bitset *promised = &sched->index.promised, *scope = finding->scorer.scope;
+	const struct bitset *promised = &placement->index->promised, *scope = finding->scorer.scope;
 
 	for (size_t w = 0; w < promised->words; w++) {
 		uint64_t bits = promised->word[w] & scope->word[w];
 		while (bits) {
 			size_t rank = bitset_take(&bits, w);
 			if (bitset_has(&search->shape->filter->nodes, rank))
-				look_at(sched, search, sched->cluster.by_rank[rank], finding);
+				look_at(placement, search, placement->cluster->by_rank[rank],
+				        finding);
 		}
 	}
 }
 
 /* All nodes at once: the best of the cache, and those that it leaves out. */
-static void look_at_board(struct sched *sched, struct search *search, struct finding *finding)
+static void look_at_board(struct placement *placement, struct search *search,
+                          struct finding *finding)
 {
 	struct score_cache *cache = finding->scorer.cache;
 	size_t rank;
 
-	look_at_promised(sched, search, finding);
+	look_at_promised(placement, search, finding);
 	finding->fitted += cache->fits;
 	int64_t score = tournament_best(&cache->scores, &rank);
 	if (score == TOURNAMENT_NONE || (finding->best && score > finding->score))
 		return;
 	if (finding->best && score == finding->score && (int)rank > finding->best->rank)
 		return;
-	finding->best = sched->cluster.by_rank[rank];
+	finding->best = placement->cluster->by_rank[rank];
 	finding->score = score;
 }
 
@@ -182,10 +206,10 @@ static void order_by_place(struct choice *choice)
 
 /* Fills in the GPUs of the best node. Where only the shape and the node decide,
  * they go by place. */
-static void choose_best(struct sched *sched, struct search *search, const struct finding *finding,
-                        struct choice *choice)
+static void choose_best(struct placement *placement, struct search *search,
+                        const struct finding *finding, struct choice *choice)
 {
-	bool fits = place_on_node(sched, search, finding->best, choice);
+	bool fits = place_on_node(placement, search, finding->best, choice);
 
 	INVARIANT(fits && choice->score == finding->score);
 	if (choice->part_count > 1 && score_cache_serves(search) && finding->best->promised == 0)
@@ -194,62 +218,62 @@ static void choose_best(struct sched *sched, struct search *search, const struct
 
 /* Looks wherever the task may go. In a large cluster the tightest nodes are
  * looked at first, and it ends when enough of them fitted. */
-static struct finding search_look(struct sched *sched, struct search *search)
+static struct finding search_look(struct placement *placement, struct search *search)
 {
-	struct scope scope = place_scope(sched, search);
-	bool few = sched->cluster.node_count <= SCORE_CACHE_FOLLOWS;
+	struct scope scope = place_scope(placement, search);
+	bool few = placement->cluster->node_count <= SCORE_CACHE_FOLLOWS;
 	bool by_level = !few && !search->any && scope.levels > 1;
 	struct finding finding = { .most = search->any ? 1
-		                           : by_level  ? sched->config.search_width
+		                           : by_level  ? placement->config->search_width
 		                                       : INT64_MAX };
 
 	if (search->only) {
-		look_at(sched, search, search->only, &finding);
+		look_at(placement, search, search->only, &finding);
 		return finding;
 	}
 	if (score_cache_serves(search))
-		finding.scorer = scorer_begin(sched, search);
+		finding.scorer = scorer_begin(placement, search);
 	if (by_level)
-		look_by_level(sched, search, scope, &finding);
+		look_by_level(placement, search, scope, &finding);
 	else if (few && finding.scorer.cache && !search->rack)
-		look_at_board(sched, search, &finding);
+		look_at_board(placement, search, &finding);
 	else
-		look_through(sched, search, scope.sets, NULL, &finding);
+		look_through(placement, search, scope.sets, NULL, &finding);
 	return finding;
 }
 
-static bool find_shape(struct sched *sched, struct search *search, struct choice *choice)
+static bool find_shape(struct placement *placement, struct search *search, struct choice *choice)
 {
-	struct finding finding = search_look(sched, search);
+	struct finding finding = search_look(placement, search);
 
 	search->candidates = finding.fitted;
 	if (finding.best)
-		choose_best(sched, search, &finding, choice);
+		choose_best(placement, search, &finding, choice);
 	return finding.best != NULL;
 }
 
-bool place_find(struct sched *sched, struct search *search, struct choice *choice)
+bool place_find(struct placement *placement, struct search *search, struct choice *choice)
 {
 	const struct model *model = search->model;
 
-	INVARIANT(sched->indexed);
+	INVARIANT(placement->index->built);
 	INVARIANT(search->view != VIEW_CLEARED);
-	scarcity_refresh(sched);
+	scarcity_refresh(placement);
 	if (!model)
-		return find_shape(sched, search, choice);
+		return find_shape(placement, search, choice);
 	for (int i = 0; i < model->shape_count; i++) {
 		search->shape = &model->shapes[i];
-		if (find_shape(sched, search, choice))
+		if (find_shape(placement, search, choice))
 			return true;
 	}
 	return false;
 }
 
-bool place_fits(struct sched *sched, struct search *search)
+bool place_fits(struct placement *placement, struct search *search)
 {
-	INVARIANT(sched->indexed && search->shape != NULL);
-	filter_refresh(search->shape->filter, &sched->cluster, sched->cluster_version);
-	scarcity_refresh(sched);
-	return (score_cache_serves(search) && score_cache_has_fit(sched, search)) ||
-	       search_look(sched, search).best != NULL;
+	INVARIANT(placement->index->built && search->shape != NULL);
+	filter_refresh(search->shape->filter, placement->cluster, placement->cluster->version);
+	scarcity_refresh(placement);
+	return (score_cache_serves(search) && score_cache_has_fit(placement, search)) ||
+	       search_look(placement, search).best != NULL;
 }

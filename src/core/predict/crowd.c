@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/number.h"
+#include "core/predict/durations.h"
 
 static int64_t crowd_key(const struct traits *traits, bool same_size)
 {
@@ -41,18 +42,17 @@ void crowd_leave(struct crowd *crowd, const struct traits *traits, int64_t start
 	crowd_add(crowd, crowd_key(traits, true), -1, -started_ms);
 }
 
-struct crowd_group crowd_of(const struct crowd *crowd, const struct traits *traits, bool same_size)
+struct crowd_view crowd_see(const struct crowd *crowd, const struct traits *traits, bool same_size,
+                            int64_t now_ms)
 {
 	int64_t key = crowd_key(traits, same_size);
 	const struct crowd_group *group = key != 0 ? map_get(&crowd->groups, key) : NULL;
 
-	return group ? *group : (struct crowd_group){ 0 };
-}
-
-int64_t crowd_age(const struct crowd_group *group, int64_t now_ms)
-{
-	INVARIANT(group->count > 0);
-	return max64(now_ms - group->started_ms / group->count, 0);
+	if (!group)
+		return (struct crowd_view){ 0 };
+	int64_t age_ms = max64(now_ms - group->started_ms / group->count, 0);
+	int32_t place = duration_place(age_ms) / BIN_LOG * BIN_LOG;
+	return (struct crowd_view){ group->count, duration_at(place), place };
 }
 
 void crowd_free(struct crowd *crowd)

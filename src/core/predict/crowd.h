@@ -22,11 +22,16 @@ void crowd_enter(struct crowd *crowd, const struct traits *traits, int64_t start
 /* It must have entered with the same time. */
 void crowd_leave(struct crowd *crowd, const struct traits *traits, int64_t started_ms);
 
-/* The running jobs of the same user; of the same size only if `same_size`. Those
- * of jobs without a user are empty. */
-struct crowd_group crowd_of(const struct crowd *crowd, const struct traits *traits, bool same_size);
-/* How long they have run on average; the group is not empty. */
-int64_t crowd_age(const struct crowd_group *group, int64_t now_ms);
+/* Running jobs of the same user, and how long they have run on average: as a place on
+ * the scale of durations, where a bin begins, so that it seldom changes. */
+struct crowd_view {
+	int64_t count; /* 0: there are none, or the job has no user */
+	int64_t age_ms;
+	int32_t place;
+};
+/* Of the same size only if `same_size`. */
+struct crowd_view crowd_see(const struct crowd *crowd, const struct traits *traits, bool same_size,
+                            int64_t now_ms);
 
 void crowd_free(struct crowd *crowd);
 

@@ -6,23 +6,22 @@
 #include "base/error.h"
 #include "base/memory.h"
 
-/* What a new duration takes away from the older ones, in 1/65536: of 0.4 and
- * 0.03, and a twentieth of that where jobs of many users are mixed. */
-static const uint32_t rates[PACES][2] = {
-	[PACE_FAST] = { 26214, 1311 },
-	[PACE_SLOW] = { 1966, 98 },
+/* A new duration takes 0.4 and 0.03 of their weight from the older ones, and a
+ * twentieth of that where jobs of many users are mixed. */
+static const uint32_t growths[PACES][2] = {
+	[PACE_FAST] = { GROWTH(39322), GROWTH(64225) },
+	[PACE_SLOW] = { GROWTH(63570), GROWTH(65438) },
 };
 
-struct expert *experts_find(const struct experts *experts, int64_t id)
+const struct memory *experts_memory(const struct experts *experts, int64_t id)
 {
-	return id != 0 ? map_get(&experts->by_id, id) : NULL;
-}
+	const struct expert *expert = id != 0 ? map_get(&experts->by_id, id) : NULL;
 
-struct expert *experts_user(const struct experts *experts, const struct traits *traits)
-{
-	struct expert *user = experts_find(experts, traits_key(traits, BY_USER));
-
-	return user && user->offsets ? user : NULL;
+	for (int i = 0; expert && i < 2; i++)
+		if (expert->memories[i].since >= experts->segment - 1 &&
+		    expert->memories[i].since > 0)
+			return &expert->memories[i];
+	return NULL;
 }
 
 static void experts_link(struct experts *experts, struct expert *expert)
@@ -48,69 +47,109 @@ static void experts_unlink(struct experts *experts, struct expert *expert)
 		experts->newest = expert->older;
 }
 
-struct expert *experts_add(struct experts *experts, int64_t id, enum expert_kind kind)
+static void expert_free(struct expert *expert)
 {
-	INVARIANT(id > 0 && !experts_find(experts, id));
+	free(expert->memories[0].full);
+	free(expert->memories[1].full);
+	free(expert);
+}
+
+/* All at once, or those that are forgotten would count in one core and not in another. `kept`, the
+ * newest one or NULL, stays. */
+static void experts_limit(struct experts *experts, int64_t most, const struct expert *kept)
+{
+	while ((int64_t)experts->by_id.count > most) {
+		struct expert *expert = experts->oldest;
+		if (expert == kept)
+			return;
+		experts_unlink(experts, expert);
+		map_remove(&experts->by_id, expert->id);
+		expert_free(expert);
+	}
+}
+
+static struct expert *experts_add(struct experts *experts, int64_t id, enum expert_kind kind)
+{
 	struct expert *expert = NEW(struct expert);
 
+	INVARIANT(id > 0);
 	expert->id = id;
 	expert->kind = kind;
-	if (kind == BY_USER)
-		expert->offsets = memory_zero(VOICES, sizeof(*expert->offsets));
 	map_put(&experts->by_id, id, expert);
 	experts_link(experts, expert);
 	return expert;
 }
 
-void experts_touch(struct experts *experts, struct expert *expert, int64_t used)
+static void memory_forget(struct memory *memory)
 {
-	INVARIANT(used >= experts->newest->used);
-	expert->used = used;
-	experts_unlink(experts, expert);
-	experts_link(experts, expert);
+	free(memory->full);
+	*memory = (struct memory){ 0 };
 }
 
-static void expert_free(struct expert *expert)
+/* Of the two, the first is the older one. What began before the last whole segment is
+ * not needed; where nothing of that is left, one memory is enough. */
+static void memories_advance(struct expert *expert, int64_t segment)
 {
-	free(expert->offsets);
-	free(expert);
+	struct memory *memories = expert->memories;
+
+	if (memories[0].since > 0 && memories[0].since < segment - 1) {
+		memory_forget(&memories[0]);
+		memories[0] = memories[1];
+		memories[1] = (struct memory){ 0 };
+	}
+	if (memories[0].since > 0 && memories[0].since < segment - 1)
+		memory_forget(&memories[0]);
+	if (memories[0].since == 0)
+		memories[0].since = segment;
+	else if (memories[0].since < segment && memories[1].since == 0)
+		memories[1].since = segment;
 }
 
-int64_t experts_evict(struct experts *experts, int64_t more)
+static void histograms_add(struct full_memory *full, const struct kernel *kernel, bool wide)
 {
-	struct expert *expert = experts->oldest;
-
-	if (!expert || (int64_t)experts->by_id.count + more <= experts->capacity)
-		return 0;
-	int64_t id = expert->id;
-	experts_unlink(experts, expert);
-	map_remove(&experts->by_id, id);
-	expert_free(expert);
-	return id;
+	for (enum pace pace = 0; pace < PACES; pace++)
+		histogram_add(&full->histograms[pace], kernel, growths[pace][wide]);
 }
 
-static int expert_compare(const void *a, const void *b)
+static void memory_learn(struct memory *memory, enum expert_kind kind, const struct kernel *kernel)
 {
-	const struct expert *one = *(struct expert *const *)a, *other = *(struct expert *const *)b;
+	bool wide = expert_kind_is_wide(kind);
 
-	if (one->used != other->used)
-		return one->used < other->used ? -1 : 1;
-	return (int)one->kind - (int)other->kind;
+	if (memory->samples == 0)
+		memory->first = kernel->place;
+	if (!memory->full && (memory->samples > 0 || kind == BY_USER)) {
+		memory->full = NEW(struct full_memory);
+		if (memory->samples > 0) {
+			struct kernel first;
+			kernel_make(&first, memory->first);
+			histograms_add(memory->full, &first, wide);
+		}
+	}
+	if (memory->full)
+		histograms_add(memory->full, kernel, wide);
+	if (memory->samples < SAMPLES_MAX)
+		memory->samples++;
 }
 
-void experts_sort(struct experts *experts)
+struct expert *experts_learn(struct experts *experts, int64_t id, enum expert_kind kind,
+                             const struct kernel *kernel, int64_t most)
 {
-	size_t count = experts->by_id.count, at = 0;
-	struct expert **list = memory_alloc(count * sizeof(struct expert *));
+	struct expert *expert = map_get(&experts->by_id, id);
 
-	for (struct expert *expert = experts->oldest; expert; expert = expert->newer)
-		list[at++] = expert;
-	if (count > 1)
-		qsort(list, count, sizeof(struct expert *), expert_compare);
-	experts->oldest = experts->newest = NULL;
-	for (size_t i = 0; i < count; i++)
-		experts_link(experts, list[i]);
-	free(list);
+	if (!expert) {
+		experts_limit(experts, most - 1, NULL);
+		expert = experts_add(experts, id, kind);
+	} else if (expert != experts->newest) {
+		experts_unlink(experts, expert);
+		experts_link(experts, expert);
+	}
+	/* Always: a core that was loaded may learn as new what this one knew before. */
+	experts_limit(experts, most, expert);
+	memories_advance(expert, experts->segment);
+	for (int i = 0; i < 2; i++)
+		if (expert->memories[i].since > 0)
+			memory_learn(&expert->memories[i], kind, kernel);
+	return expert;
 }
 
 void experts_free(struct experts *experts)
@@ -123,12 +162,15 @@ void experts_free(struct experts *experts)
 	*experts = (struct experts){ 0 };
 }
 
-void expert_learn(struct expert *expert, int32_t place)
+const struct histogram *memory_histogram(const struct memory *memory, enum pace pace,
+                                         struct histogram *space)
 {
-	bool wide = expert_kind_is_wide(expert->kind);
+	struct kernel first;
 
-	for (enum pace pace = 0; pace < PACES; pace++)
-		histogram_add(&expert->histograms[pace], place, rates[pace][wide]);
-	if (expert->samples < SAMPLES_MAX)
-		expert->samples++;
+	if (memory->full)
+		return &memory->full->histograms[pace];
+	kernel_make(&first, memory->first);
+	*space = (struct histogram){ 0 };
+	histogram_add(space, &first, GROWTH(32768)); /* the first one does not grow */
+	return space;
 }

@@ -15,43 +15,46 @@ enum pace { PACE_FAST, PACE_SLOW, PACES };
 
 #define SAMPLES_MAX 1000000
 
+/* What an expert has seen of the past, which is cut into segments, since one began. */
+struct memory {
+	int64_t since;   /* a segment; 0: nothing */
+	int64_t samples; /* jobs seen, at most SAMPLES_MAX */
+	int32_t first;   /* the place of the first duration; the only one without `full` */
+	struct full_memory {
+		struct histogram histograms[PACES];
+		int32_t offsets[VOICES]; /* BY_USER: of the voices' logits */
+	} * full;
+};
+
+/* It remembers the last whole segment and the current one, and the current one alone if
+ * that is not the same: see learner.h. */
 struct expert {
 	int64_t id;
 	enum expert_kind kind;
-	int64_t samples; /* jobs seen, at most SAMPLES_MAX */
-	int64_t used;    /* number of the last job seen, over all experts */
-	struct histogram histograms[PACES];
-	int32_t *offsets;             /* BY_USER: of the voices' logits; NULL: none */
-	struct expert *older, *newer; /* by `used` */
+	struct memory memories[2];
+	struct expert *older, *newer; /* by when they learned last */
 };
 
-/* At most `capacity` experts. The one that learned longest ago makes room for a
- * new one. The order in which they learned is part of the state: `used` never
- * falls from `oldest` to `newest`, and equals only among experts of one job,
- * which learn in the order of their kinds. */
+/* The expert that learned longest ago makes room for a new one: the order in which
+ * they learned is part of the state. Those that did so before the last whole segment are
+ * as good as gone: what they knew is forgotten. */
 struct experts {
 	struct map by_id;
 	struct expert *oldest, *newest;
-	int64_t capacity;
+	int64_t segment; /* the current one */
 };
 
 #define EXPERTS_MIN EXPERT_KINDS /* what a single job needs */
 
-/* NULL if there is none. */
-struct expert *experts_find(const struct experts *experts, int64_t id);
-/* The expert of the job's user, which has offsets; NULL if there is none. */
-struct expert *experts_user(const struct experts *experts, const struct traits *traits);
-/* A new expert, which becomes the newest. There must be none with this id, and room. */
-struct expert *experts_add(struct experts *experts, int64_t id, enum expert_kind kind);
-/* The expert has learned from job number `used`: it becomes the newest. */
-void experts_touch(struct experts *experts, struct expert *expert, int64_t used);
-/* Removes the oldest and returns its id; 0 if there is room for `more` experts. */
-int64_t experts_evict(struct experts *experts, int64_t more);
-/* Puts them in order after they were added in any. */
-void experts_sort(struct experts *experts);
+/* What is known of the key: since the last whole segment began, or later; NULL: nothing. */
+const struct memory *experts_memory(const struct experts *experts, int64_t id);
+/* Adds a duration, with `most` experts at the most. Returns the expert. */
+struct expert *experts_learn(struct experts *experts, int64_t id, enum expert_kind kind,
+                             const struct kernel *kernel, int64_t most);
 void experts_free(struct experts *experts);
 
-/* Adds a duration to both histograms. */
-void expert_learn(struct expert *expert, int32_t place);
+/* The histogram, in `space` if there was a single duration. */
+const struct histogram *memory_histogram(const struct memory *memory, enum pace pace,
+                                         struct histogram *space);
 
 #endif

@@ -5,73 +5,96 @@
 
 #include "base/error.h"
 
-#define KERNEL_BINS 5
-#define KERNEL_SPREAD 13107 /* of what a bin gets, in 1/65536, goes to either neighbor: 0.2 */
-#define BASE_FLOOR (HISTOGRAM_ONE / 50) /* in every bin: nothing is impossible */
+#define ONE_FIRST (UINT32_C(1) << 15)
+#define ONE_BITS 21 /* `one` stays below 2^21, and with the slowest growth a total below 2^31 */
+#define ONE_SHIFT 6
 
-/* How much of a duration each of the bins around it gets; the sum is
- * HISTOGRAM_ONE. A quadratic spline, so that durations on either side of a bin's
- * edge look alike, then smoothed once. */
-static void kernel_make(int32_t place, uint32_t kernel[KERNEL_BINS])
+#define KERNEL_ONE 65536
+#define KERNEL_SPREAD 13107 /* of what a bin gets, in 1/65536, goes to either neighbor: 0.2 */
+
+/* How much of a duration each of the bins around it gets; the sum is KERNEL_ONE. A
+ * quadratic spline, so that durations on either side of a bin's edge look alike,
+ * then smoothed once. */
+void kernel_make(struct kernel *kernel, int32_t place)
 {
 	uint32_t after = (uint32_t)(place % BIN_LOG), before = BIN_LOG - after;
 	uint32_t spline[KERNEL_BINS] = { 0, before * before / 2, 0, after * after / 2, 0 };
 	uint32_t sum = 0;
 
-	_Static_assert(BIN_LOG * BIN_LOG == HISTOGRAM_ONE, "the spline's weights need no scaling");
-	spline[2] = HISTOGRAM_ONE - spline[1] - spline[3];
+	_Static_assert(BIN_LOG * BIN_LOG == KERNEL_ONE, "the spline's weights need no scaling");
+	spline[2] = KERNEL_ONE - spline[1] - spline[3];
 	for (int i = 0; i < KERNEL_BINS; i++) {
 		uint64_t near = (uint64_t)(i > 0 ? spline[i - 1] : 0) +
 		                (i + 1 < KERNEL_BINS ? spline[i + 1] : 0);
-		kernel[i] = (uint32_t)(((uint64_t)spline[i] * (HISTOGRAM_ONE - 2 * KERNEL_SPREAD) +
-		                        near * KERNEL_SPREAD) >>
-		                       16);
-		sum += kernel[i];
+		kernel->parts[i] =
+		    (uint32_t)(((uint64_t)spline[i] * (KERNEL_ONE - 2 * KERNEL_SPREAD) +
+		                near * KERNEL_SPREAD) >>
+		               16);
+		sum += kernel->parts[i];
 	}
-	kernel[2] += HISTOGRAM_ONE - sum;
+	kernel->parts[2] += KERNEL_ONE - sum;
+	kernel->place = place;
 }
 
-void histogram_add(struct histogram *histogram, int32_t place, uint32_t rate)
+static void bin_add(struct histogram *histogram, int at, uint32_t count)
 {
-	uint32_t kernel[KERNEL_BINS];
-	int bin = place / BIN_LOG;
+	at = at < 0 ? 0 : at >= DURATION_BINS ? DURATION_BINS - 1 : at;
+	uint64_t before = histogram->bins[at], after = before + count;
 
-	INVARIANT(bin >= 0 && bin < DURATION_BINS && rate > 0 && rate < 65536);
-	for (int i = 0; i < DURATION_BINS; i++)
-		histogram->bins[i] -=
-		    (uint32_t)(((uint64_t)histogram->bins[i] * rate + (1 << 15)) >> 16);
-	kernel_make(place, kernel);
-	for (int i = 0; i < KERNEL_BINS; i++) {
-		int at = bin + i - KERNEL_BINS / 2;
-		at = at < 0 ? 0 : at >= DURATION_BINS ? DURATION_BINS - 1 : at;
-		histogram->bins[at] += kernel[i];
-	}
-	histogram->total = 0;
-	for (int i = 0; i < DURATION_BINS; i++)
-		histogram->total += histogram->bins[i];
+	histogram->bins[at] = (uint32_t)after;
+	histogram->total += count;
+	histogram->squares += after * after - before * before;
+	if (at < histogram->from)
+		histogram->from = (uint8_t)at;
+	if (at > histogram->to)
+		histogram->to = (uint8_t)at;
 }
 
+static void histogram_divide(struct histogram *histogram)
+{
+	histogram->one >>= ONE_SHIFT;
+	histogram->total = 0;
+	histogram->squares = 0;
+	for (int i = histogram->from; i <= histogram->to; i++) {
+		uint64_t count = histogram->bins[i] >>= ONE_SHIFT;
+		histogram->total += (uint32_t)count;
+		histogram->squares += count * count;
+	}
+}
+
+void histogram_add(struct histogram *histogram, const struct kernel *kernel, uint32_t growth)
+{
+	int bin = kernel->place / BIN_LOG;
+
+	INVARIANT(bin >= 0 && bin < DURATION_BINS && growth > 65536);
+	if (histogram->one == 0) {
+		histogram->one = ONE_FIRST;
+		histogram->from = histogram->to = (uint8_t)bin;
+	} else {
+		histogram->one = (uint32_t)((uint64_t)histogram->one * growth >> 16);
+	}
+	for (int i = 0; i < KERNEL_BINS; i++)
+		bin_add(histogram, bin + i - KERNEL_BINS / 2,
+		        (uint32_t)((uint64_t)kernel->parts[i] * histogram->one >> 16));
+	if (histogram->one >> ONE_BITS)
+		histogram_divide(histogram);
+}
+
+/* Every bin gets a fiftieth of a duration: nothing is impossible. */
 void histogram_base(const struct histogram *all, struct distribution *base)
 {
-	uint64_t total = (uint64_t)all->total + DURATION_BINS * BASE_FLOOR;
+	uint64_t floor = (all->one == 0 ? ONE_FIRST : all->one) / 50;
+	uint64_t inverse = (UINT64_C(1) << 56) / ((uint64_t)all->total + DURATION_BINS * floor);
 
 	for (int i = 0; i < DURATION_BINS; i++)
-		base->bins[i] =
-		    (uint32_t)(((uint64_t)all->bins[i] + BASE_FLOOR) * PROBABILITY_ONE / total);
+		base->bins[i] = (uint32_t)((all->bins[i] + floor) * inverse >> 32);
 }
 
-/* Multiplies by the reciprocal: a division for each bin would take most of the
- * time of a prediction. */
-void histogram_shrunk(const struct histogram *histogram, const struct distribution *base,
-                      uint32_t weight, struct distribution *out)
+uint32_t histogram_concentration(const struct histogram *histogram, uint32_t extra)
 {
-	uint64_t inverse = (UINT64_C(1) << 40) / ((uint64_t)histogram->total + weight);
+	uint64_t total = ((uint64_t)histogram->total + extra) >> 8;
 
-	for (int i = 0; i < DURATION_BINS; i++) {
-		uint64_t count =
-		    ((uint64_t)histogram->bins[i] << 8) + ((uint64_t)weight * base->bins[i] >> 16);
-		out->bins[i] = (uint32_t)(count * inverse >> 24) + 1;
-	}
+	return (uint32_t)(histogram->squares / (total * total));
 }
 
 void distribution_beyond(struct distribution *distribution, int32_t place,
@@ -90,15 +113,4 @@ void distribution_beyond(struct distribution *distribution, int32_t place,
 		distribution->bins[i] = (uint32_t)((distribution->bins[i] * scale >> 16) +
 		                                   ((uint64_t)base->bins[i] * share >> 16)) +
 		                        1;
-}
-
-uint32_t distribution_concentration(const struct distribution *distribution)
-{
-	uint64_t sum = 0;
-
-	for (int i = 0; i < DURATION_BINS; i++) {
-		uint64_t part = distribution->bins[i] >> 8;
-		sum += part * part;
-	}
-	return (uint32_t)(sum >> 16);
 }

@@ -6,14 +6,15 @@
 
 #include "core/predict/durations.h"
 
-/* What one duration counts when it is new. */
-#define HISTOGRAM_ONE (1 << 16)
-
-/* `total` is the sum of the bins. */
-#define HISTOGRAM_MAX (1 << 28)
+/* A new duration counts more than the last one, rather than the older ones less: so
+ * adding one touches a few bins. `one` is what the last one counted; when that gets
+ * large all is divided. Bins outside of `from` to `to` are 0. `total` is the sum of
+ * the bins and `squares` that of their squares. Zero-initialized is empty. */
 struct histogram {
 	uint32_t bins[DURATION_BINS];
-	uint32_t total;
+	uint32_t total, one;
+	uint64_t squares;
+	uint8_t from, to;
 };
 
 /* A probability of 1. */
@@ -26,21 +27,28 @@ struct distribution {
 	uint32_t bins[DURATION_BINS];
 };
 
-/* Adds a duration at `place`, smeared over the neighboring bins, after all bins
- * were lowered by rate/65536; 0 < rate < 65536. */
-void histogram_add(struct histogram *histogram, int32_t place, uint32_t rate);
+/* What a duration counts more than the one before it, in 1/65536, where that one
+ * keeps `kept` of 65536 of its weight. */
+#define GROWTH(kept) ((uint32_t)((UINT64_C(1) << 32) / (kept)))
+
+/* A duration, smeared over the bins around its own: what each gets, in 1/65536. One is
+ * enough for all the histograms that it is added to. */
+#define KERNEL_BINS 5
+struct kernel {
+	int32_t place;
+	uint32_t parts[KERNEL_BINS];
+};
+void kernel_make(struct kernel *kernel, int32_t place);
+void histogram_add(struct histogram *histogram, const struct kernel *kernel, uint32_t growth);
 
 /* The histogram of all jobs as a distribution; even an empty one gives one. */
 void histogram_base(const struct histogram *all, struct distribution *base);
-/* The histogram shrunk towards `base`, which counts as much as `weight`/65536
- * durations. */
-void histogram_shrunk(const struct histogram *histogram, const struct distribution *base,
-                      uint32_t weight, struct distribution *out);
+/* How concentrated the durations are: the sum of the squared probabilities, in
+ * 1/65536, where `extra` counts beside them. */
+uint32_t histogram_concentration(const struct histogram *histogram, uint32_t extra);
+
 /* Leaves what is longer than `place`, and `share`/65536 of `base` everywhere. */
 void distribution_beyond(struct distribution *distribution, int32_t place,
                          const struct distribution *base, uint32_t share);
-
-/* How concentrated it is: the sum of the squared probabilities, in 1/65536. */
-uint32_t distribution_concentration(const struct distribution *distribution);
 
 #endif

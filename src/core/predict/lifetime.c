@@ -20,11 +20,12 @@ static uint64_t bin_beyond(const struct lifetime *lifetime, int bin, int32_t pla
 /* All probability beyond `place`, in 1/(BIN_LOG * PROBABILITY_ONE); never 0. */
 static uint64_t lifetime_beyond(const struct lifetime *lifetime, int32_t place)
 {
-	uint64_t sum = 1;
+	int first = place / BIN_LOG;
+	uint64_t whole = 0;
 
-	for (int i = place / BIN_LOG; i < DURATION_BINS; i++)
-		sum += bin_beyond(lifetime, i, place);
-	return sum;
+	for (int i = first + 1; i < DURATION_BINS; i++)
+		whole += lifetime->durations.bins[i];
+	return 1 + whole * BIN_LOG + bin_beyond(lifetime, first, place);
 }
 
 static int64_t lifetime_limited(const struct lifetime *lifetime, int64_t age_ms,

@@ -4,6 +4,7 @@
 
 #include "core/predict/crowd.h"
 #include "core/predict/experts.h"
+#include "core/predict/guess.h"
 #include "core/predict/lifetime.h"
 
 /* Each voice speaks in a context: how many jobs it has seen, and how sure it is. */
@@ -12,69 +13,67 @@
 #define LOGIT_ONE 65536
 #define LOGIT_MAX (12 * LOGIT_ONE)
 
-/* What voices said when a job was submitted. The voices are judged by this when
- * it ends: what they would say by then may come from jobs that were submitted
- * with it. Bins of half an octave, probabilities as 4 * log2. One piece of
- * memory; see guess_size(). */
-#define GUESS_BINS (DURATION_BINS / 2)
-#define GUESS_LEVELS 64
-struct guess_voice {
-	uint8_t voice, context;
-	uint16_t weight; /* of 65535 */
-	uint8_t levels[GUESS_BINS];
+/* A job that ended: what it is known by, what it took, and what voices had said of that. */
+struct judged_voice {
+	uint8_t voice, context, level;
+	uint16_t weight;
 };
-struct guess {
-	int count;
-	struct guess_voice voices[];
+struct experience {
+	struct traits traits;
+	int64_t took_ms;
+	int64_t peers; /* jobs of its user that ran when it ended */
+	int count;     /* of `voices`; 0: not known, then the weights stay */
+	struct judged_voice voices[VOICES];
 };
-/* The size of a guess with this many voices. */
-size_t guess_size(int count);
 
-/* An online mixture of experts. `learned` counts the jobs learned from. All is
- * integers: equal calls in equal order give equal state on every machine. */
+/* An online mixture of experts. All is integers: equal calls in equal order give equal
+ * state on every machine. The past is cut into segments, of which the last whole one and
+ * the current one are remembered; the current one by itself too, because when it is
+ * whole, that is all that is left. */
 struct mixture {
 	struct experts experts;
-	struct crowd crowd;
-	int64_t learned;
-	int32_t logits[VOICES][CONTEXTS];
+	struct logits {
+		int32_t of[VOICES][CONTEXTS];
+	} now, next;
 };
 
 /* What is expected of a job. */
 struct foresight {
 	struct lifetime lifetime;
-	int64_t samples;   /* jobs that the weightiest expert has seen */
-	const char *basis; /* which expert that is: for people */
-	int count;         /* of what follows: what each voice says */
+	int64_t samples;       /* jobs that the weightiest expert has seen */
+	enum expert_kind kind; /* which expert that is; EXPERT_KINDS: none */
+	int count;             /* of what follows: what each voice says */
 	struct guess_voice voices[VOICES];
 };
 
-void mixture_init(struct mixture *mixture, int64_t capacity);
+/* The first segment is 1. */
+void mixture_init(struct mixture *mixture);
 void mixture_free(struct mixture *mixture);
+/* The current segment is whole, and the next one begins. */
+void mixture_advance(struct mixture *mixture);
 
-/* What is expected of a job as of `now_ms`. */
-void mixture_foresee(const struct mixture *mixture, const struct traits *traits, int64_t now_ms,
-                     struct foresight *foresight);
+/* Who speaks about a job as of some time. Jobs with equal keys, which are never 0,
+ * are expected to take equally long until the mixture learns again. */
+struct audience {
+	const struct memory *memories[EXPERT_KINDS]; /* of experts; NULL: there is none */
+	struct crowd_view crowd[2];                  /* of the same size, of all sizes */
+	int64_t limit_ms;
+	uint64_t key;
+};
+void mixture_gather(const struct mixture *mixture, const struct crowd *crowd,
+                    const struct traits *traits, int64_t now_ms, struct audience *audience);
+/* What they expect. */
+void mixture_hear(const struct mixture *mixture, const struct audience *audience,
+                  struct foresight *foresight);
+/* Both at once. */
+void mixture_foresee(const struct mixture *mixture, const struct crowd *crowd,
+                     const struct traits *traits, int64_t now_ms, struct foresight *foresight);
 /* Its voices, to be kept with the job and freed with free(). */
 struct guess *foresight_guess(const struct foresight *foresight);
+/* What the guess said of the duration that came true. */
+void guess_judge(const struct guess *guess, int64_t took_ms, struct experience *experience);
 
-/* Experts that make room for a new one: two, so that their number falls to the
- * capacity where that was lowered. */
-#define EVICTIONS 2
-
-/* What mixture_learn() changed besides the logits.. */
-struct learned {
-	struct expert *experts[EXPERT_KINDS];
-	int count;
-	int64_t evicted[EVICTIONS * EXPERT_KINDS]; /* ids */
-	int evicted_count;
-};
-
-/* Learns that a job took `took_ms`. `guess` is what was said when it was submitted;
- * NULL: not known, then the weights stay. The job may still be part of the crowd. */
-void mixture_learn(struct mixture *mixture, const struct traits *traits, const struct guess *guess,
-                   int64_t took_ms, struct learned *learned);
-
-/* The logit that a voice begins with. */
-int32_t logit_initial(int voice);
+/* Learns from a job that ended, with `most` experts at the most (EXPERTS_MIN or more). */
+void mixture_learn(struct mixture *mixture, const struct experience *experience, int64_t most);
 
 #endif

@@ -68,7 +68,7 @@ void forecast_make(struct forecast *forecast, const struct sched *sched)
 {
 	size_t most = sched->ends.count < FORECAST_ENDS ? sched->ends.count : FORECAST_ENDS;
 
-	INVARIANT(sched->indexed);
+	INVARIANT(sched->index.built);
 	*forecast = (struct forecast){ .sched = sched, .count = most };
 	forecast->endings = memory_alloc(2 * most * sizeof(*forecast->endings));
 	forecast->ended = memory_zero(sched->cluster.node_count + 1, sizeof(*forecast->ended));
@@ -86,7 +86,7 @@ void forecast_free(struct forecast *forecast)
 static void add_leavings(struct forecast *forecast, const struct ending *ending)
 {
 	const struct job *job = ending->job;
-	int64_t late_ms = sched_now(forecast->sched) - job->s.started_ms - job->s.expected_ms;
+	int64_t late_ms = job_run_ms(job, sched_now(forecast->sched)) - job->s.expected_ms;
 
 	array_reserve(forecast->leavings, forecast->leaving_capacity,
 	              forecast->leaving_count + (size_t)job->r.tasks);
@@ -118,7 +118,7 @@ static struct search search_for(struct sched *sched, struct job *job)
 {
 	struct shape *shape = job->class->shape;
 
-	filter_refresh(shape->filter, &sched->cluster, sched->cluster_version);
+	filter_refresh(shape->filter, &sched->cluster, sched->cluster.version);
 	return (
 	    struct search){ .job = job, .shape = shape, .view = VIEW_LATER, .until_ms = INT64_MAX };
 }
@@ -170,11 +170,12 @@ static int64_t fitting_gpus(const struct outlook *outlook, const struct node *no
 {
 	int64_t count = 0, short_by;
 
-	if (place_check_node(outlook->sched, &outlook->search, node, &short_by) != CHECK_OK)
+	if (place_check_node(&outlook->sched->placement, &outlook->search, node, &short_by) !=
+	    CHECK_OK)
 		return 0;
 	for (int i = 0; i < node->gpu_count; i++)
-		count += place_check_gpu(outlook->sched, &outlook->search, node->gpus[i],
-		                         &short_by) == CHECK_OK;
+		count += place_check_gpu(&outlook->sched->placement, &outlook->search,
+		                         node->gpus[i], &short_by) == CHECK_OK;
 	return min64(count, PARTS_MAX);
 }
 
@@ -182,7 +183,7 @@ static int64_t node_takes(struct outlook *outlook, const struct node *node)
 {
 	if (outlook->search.shape->split_gpus > 0)
 		return fitting_gpus(outlook, node);
-	return place_count(outlook->sched, &outlook->search, node);
+	return place_count(&outlook->sched->placement, &outlook->search, node);
 }
 
 /* Notes what the node, or a copy of it, takes. True if its group takes all. */
@@ -269,7 +270,7 @@ static int64_t settle_tasks(struct outlook *outlook, struct node_copy *copy, int
 	int64_t placed = 0;
 
 	while (placed < most &&
-	       place_on_node(outlook->sched, &outlook->search, &copy->node, &choice)) {
+	       place_on_node(&outlook->sched->placement, &outlook->search, &copy->node, &choice)) {
 		*task = next_task(outlook->search.job, *task);
 		for (int i = 0; i < choice.part_count; i++) {
 			const struct part *part = &choice.parts[i];
@@ -292,7 +293,8 @@ static int64_t settle_gpus(struct outlook *outlook, struct node_copy *copy, int6
 	most = left;
 	for (int i = 0; i < copy->node.gpu_count && left > 0; i++) {
 		const struct gpu *gpu = &copy->gpus[i];
-		if (place_check_gpu(outlook->sched, &outlook->search, gpu, &short_by) != CHECK_OK)
+		if (place_check_gpu(&outlook->sched->placement, &outlook->search, gpu, &short_by) !=
+		    CHECK_OK)
 			continue;
 		add_row(rows, *task, gpu, gpu_usable_mib(gpu) - gpu->r.foreign_mib, true);
 		left--;
@@ -398,7 +400,7 @@ int64_t forecast_start(struct forecast *forecast, struct sched *sched, struct jo
 	struct outlook outlook;
 	int64_t start_ms = INT64_MAX;
 
-	INVARIANT(sched->indexed && rows->count <= rows->room);
+	INVARIANT(sched->index.built && rows->count <= rows->room);
 	rows->count = 0;
 	outlook_begin(&outlook, sched, job);
 	if (outlook.need == 1 || !fits_already(&outlook))
@@ -421,12 +423,13 @@ static bool rows_hold(struct sched *sched, const struct search *search, const st
 		const int64_t *row = promise->parts.at + i * PROMISE_WIDTH;
 		struct gpu *gpu = copied_gpu(&copy, map_get(&sched->cluster.gpu_by_id, row[1]));
 		if (row[0] != task) {
-			if (place_check_node(sched, search, &copy.node, &short_by) != CHECK_OK)
+			if (place_check_node(&sched->placement, search, &copy.node, &short_by) !=
+			    CHECK_OK)
 				return false;
 			claim_host(&copy, &search->shape->request);
 			task = row[0];
 		}
-		if (place_check_gpu(sched, search, gpu, &short_by) != CHECK_OK ||
+		if (place_check_gpu(&sched->placement, search, gpu, &short_by) != CHECK_OK ||
 		    gpu_free_later(gpu) < row[2])
 			return false;
 		claim_on(gpu, row[2], row[3] != 0);

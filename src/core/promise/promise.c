@@ -16,7 +16,7 @@ static struct gpu *row_gpu(const struct sched *sched, const int64_t *row)
 static void count_promised(struct sched *sched, struct node *node, int sign)
 {
 	node->promised += sign;
-	if (sched->indexed)
+	if (sched->index.built)
 		index_promised(&sched->index, node);
 }
 
@@ -183,23 +183,6 @@ void promise_drop(struct sched *sched, struct job *job)
 	job->promise = NULL;
 	free(promise->rows);
 	free(promise);
-}
-
-bool promise_yields(const struct sched *sched, int64_t promised_to, const struct job *job)
-{
-	const struct job *other = map_get(&sched->jobs, promised_to);
-
-	if (other == job)
-		return true;
-	if (!other || !other->class || !job->class)
-		return false;
-	if (other->tenant == job->tenant)
-		return queue_before(&job->class->queue.rule, &job->entry, &other->entry,
-		                    sched_now(sched));
-	struct amounts asked = job_amounts(sched, job, job->class->shape->tasks);
-	struct amounts promised = job_amounts(sched, other, other->class->shape->tasks);
-	return fairshare_within(job->tenant, NULL, &asked) &&
-	       !fairshare_within(other->tenant, NULL, &promised);
 }
 
 bool promise_load(struct sched *sched, const struct promise_record *record, struct error *error)

@@ -34,12 +34,6 @@ void promise_instead(struct sched *sched, struct job *job, int64_t start_ms, int
 void promise_drop(struct sched *sched, struct job *job);
 bool promise_load(struct sched *sched, const struct promise_record *record, struct error *error);
 
-/* Whether what `promised_to` was promised does not hold `job` up: because it is its
- * own, or because it would be served after `job`, being of the same tenant and
- * behind it in the queue, or of one that has its fair share while that of `job`
- * has not. */
-bool promise_yields(const struct sched *sched, int64_t promised_to, const struct job *job);
-
 /* The earliest time at which the next tasks of a waiting job would fit if running
  * jobs ended as expected, within a bounded search; INT64_MAX if that cannot be
  * said. `parts` gets rows of PROMISE_WIDTH, at most `room`; `count` how many. */

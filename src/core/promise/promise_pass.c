@@ -360,7 +360,7 @@ void promise_pass(struct sched *sched)
 {
 	struct forecast forecast;
 
-	INVARIANT(!sched->plan.open && sched->indexed);
+	INVARIANT(!sched->plan.open && sched->index.built);
 	drop_some(sched);
 	if (!sched->config.enable_backfill || sched_now(sched) < sched->meta.promise_after_ms)
 		return;

@@ -228,7 +228,8 @@ int64_t job_urgent_from(const struct job *job)
 	return max64(job->r.deadline_ms - 2 * expected_ms, 1);
 }
 
-void class_push(struct shapes *shapes, struct job_class *class, struct job *job, int64_t now_ms)
+void class_push(struct shapes *shapes, struct job_class *class, struct job *job, int64_t behind_ms,
+                int64_t waits, int64_t now_ms)
 {
 	INVARIANT(!job->class && job->tenant == class->tenant);
 	INVARIANT(job->r.priority == class->priority);
@@ -237,8 +238,8 @@ void class_push(struct shapes *shapes, struct job_class *class, struct job *job,
 		.queued_ms = job_age_from(job),
 		.number = job_turn(job),
 		.urgent_ms = job_urgent_from(job),
-		.behind_ms = job_service_left(job, job->s.served_ms),
-		.heap_index = -1,
+		.behind_ms = behind_ms,
+		.waits = waits,
 	};
 	if (queue_count(&class->queue) == 0)
 		list_class(shapes, class);

@@ -69,7 +69,8 @@ struct job_class {
  * sets its entry and its class, counts it with its tenant, and lists the class
  * with its group, and that with its shape and its tenant, while it has waiting
  * jobs. */
-void class_push(struct shapes *shapes, struct job_class *class, struct job *job, int64_t now_ms);
+void class_push(struct shapes *shapes, struct job_class *class, struct job *job, int64_t behind_ms,
+                int64_t waits, int64_t now_ms);
 void class_remove(struct shapes *shapes, struct job_class *class, struct job *job);
 /* The first job of the class, which must have one. */
 struct job *class_first(struct job_class *class, int64_t now_ms);

@@ -7,6 +7,11 @@
 #include "core/queue/endings.h"
 #include "core/state.h"
 
+/* A predicted order holds until a job has waited this many times longer than another is
+ * expected to take less: nearly always. */
+#define PATIENCE 1024
+#define OLD_WAITS 16 /* bounds on waiting, after which a job is old whatever is predicted */
+
 int64_t job_need(const struct job *job)
 {
 	int64_t done = job_active(job) + job->ended;
@@ -29,7 +34,7 @@ static int64_t share_asked(int64_t smallest_mib, int64_t mib)
 }
 
 /* The amounts of the tasks on GPUs of `smallest` MiB. */
-static struct amounts amounts_on(const struct job *job, int64_t tasks, int64_t smallest)
+struct amounts job_amounts_on(const struct job *job, int64_t tasks, int64_t smallest_mib)
 {
 	const struct shape_request *request = &job->request;
 	struct amounts one = { { 0 } };
@@ -41,16 +46,16 @@ static struct amounts amounts_on(const struct job *job, int64_t tasks, int64_t s
 	case GPU_FRACTION:
 		one.of[AMOUNT_GPU] = (int64_t)request->fraction * request->gpu_count;
 		one.of[AMOUNT_GPU_MEMORY] =
-		    request->fraction * smallest / WHOLE_GPU * (int64_t)request->gpu_count;
+		    request->fraction * smallest_mib / WHOLE_GPU * (int64_t)request->gpu_count;
 		break;
 	case GPU_MEMORY:
 		one.of[AMOUNT_GPU] =
-		    share_asked(smallest, request->memory_mib) * request->gpu_count;
+		    share_asked(smallest_mib, request->memory_mib) * request->gpu_count;
 		one.of[AMOUNT_GPU_MEMORY] = request->memory_mib * request->gpu_count;
 		break;
 	case GPU_UNEVEN:
 		for (int i = 0; i < request->gpu_count; i++) {
-			one.of[AMOUNT_GPU] += share_asked(smallest, request->uneven_mib[i]);
+			one.of[AMOUNT_GPU] += share_asked(smallest_mib, request->uneven_mib[i]);
 			one.of[AMOUNT_GPU_MEMORY] += request->uneven_mib[i];
 		}
 		break;
@@ -72,26 +77,28 @@ static struct amounts amounts_on(const struct job *job, int64_t tasks, int64_t s
 struct amounts job_amounts(const struct sched *sched, const struct job *job, int64_t tasks)
 {
 	INVARIANT(tasks >= 0);
-	return amounts_on(job, tasks, sched_totals((struct sched *)sched)->smallest_mib);
+	return job_amounts_on(job, tasks, sched_totals((struct sched *)sched)->smallest_mib);
 }
 
 int64_t job_work_at_risk(const struct job *job, int64_t now_ms)
 {
-	int64_t share = 0, since_ms = max64(job->s.started_ms, job->s.checkpoint_ms);
+	int64_t share = 0, lost_ms = job_run_ms(job, now_ms);
 
 	for (int i = 0; i < job->r.tasks; i++) {
 		const struct reservation *reservation = job->tasks[i].reservation;
 		for (int p = 0; reservation && p < reservation->part_count; p++)
 			share += reservation->parts[p].share;
 	}
-	return since_ms > 0 ? muldiv_down(share, max64(now_ms - since_ms, 0), 1) : 0;
+	if (job->s.checkpoint_ms > 0)
+		lost_ms = min64(lost_ms, max64(now_ms - job->s.checkpoint_ms, 0));
+	return muldiv_down(share, lost_ms, 1);
 }
 
 int64_t job_expected_end(const struct job *job, int64_t now_ms)
 {
 	if (job->s.expected_ms == 0 || job->s.started_ms == 0)
 		return INT64_MAX;
-	int64_t end_ms = job->s.started_ms + job->s.expected_ms;
+	int64_t end_ms = job->s.started_ms + job->s.paused_ms + job->s.expected_ms;
 	return end_ms > now_ms ? end_ms : ending_late(end_ms, now_ms);
 }
 
@@ -108,19 +115,43 @@ bool job_takes_turns(const struct job *job)
 	       job->r.split_gpus == 0 && job->r.min_available == job->r.tasks;
 }
 
-int64_t job_service_left(const struct job *job, int64_t ran_ms)
+bool job_is_predicted(const struct sched *sched, const struct job *job)
 {
-	int64_t left_ms =
-	    job->r.estimate_ms > 0 ? max64(job->r.estimate_ms - ran_ms, ran_ms / 2) : ran_ms;
+	return sched->config.time_sharing == SHARING_PREDICTED_SERVICE && job->r.estimate_ms <= 0 &&
+	       *job->r.user;
+}
 
+int64_t job_service_left(const struct sched *sched, const struct job *job, int64_t ran_ms)
+{
+	int64_t left_ms = ran_ms;
+
+	if (job->r.estimate_ms > 0)
+		left_ms = max64(job->r.estimate_ms - ran_ms, ran_ms / 2);
+	else if (job_is_predicted(sched, job))
+		left_ms = predict_index(sched, job, ran_ms);
 	left_ms = min64(left_ms, SERVICE_MAX_MS);
 	return min64(muldiv_down(left_ms, job_asked_milli(job), WHOLE_GPU), SERVICE_MAX_MS);
 }
 
+int64_t job_run_ms(const struct job *job, int64_t now_ms)
+{
+	int64_t until_ms = job->s.suspended_ms > 0 ? job->s.suspended_ms : now_ms;
+
+	return job->s.started_ms > 0 ? max64(until_ms - job->s.started_ms - job->s.paused_ms, 0)
+	                             : 0;
+}
+
+int64_t job_behind(const struct sched *sched, const struct job *job)
+{
+	int64_t left_ms = job_service_left(sched, job, job->s.served_ms);
+
+	return job_is_predicted(sched, job) ? min64(left_ms, SERVICE_MAX_MS / PATIENCE) * PATIENCE
+	                                    : left_ms;
+}
+
 int64_t job_ran_ms(const struct job *job, int64_t now_ms)
 {
-	return job->s.served_ms +
-	       (job->s.started_ms > 0 ? max64(now_ms - job->s.started_ms, 0) : 0);
+	return job->s.served_ms + job_run_ms(job, now_ms);
 }
 
 bool job_is_protected(const struct sched *sched, const struct job *job)
@@ -128,7 +159,17 @@ bool job_is_protected(const struct sched *sched, const struct job *job)
 	if (!job->r.preemptible || job->s.preempted_count >= job->tenant->r.max_preemptions)
 		return true;
 	return job->s.started_ms > 0 &&
-	       sched_now(sched) - job->s.started_ms < sched->config.min_runtime_ms;
+	       job_run_ms(job, sched_now(sched)) < sched->config.min_runtime_ms;
+}
+
+struct queue_entry job_entry(const struct sched *sched, const struct job *job)
+{
+	return (struct queue_entry){ .priority = job->r.priority,
+		                     .queued_ms = job->s.queued_ms,
+		                     .number = job->r.id,
+		                     .urgent_ms = job_urgent_from(job),
+		                     .behind_ms = job_behind(sched, job),
+		                     .waits = job_waits(sched, job) };
 }
 
 struct queue_rule job_rule(const struct sched *sched)
@@ -136,6 +177,11 @@ struct queue_rule job_rule(const struct sched *sched)
 	return (struct queue_rule){ sched->config.ageing_per_minute, sched->config.ageing_cap,
 		                    sched->config.time_sharing != SHARING_OFF,
 		                    sched->config.sharing_wait_ms };
+}
+
+int64_t job_waits(const struct sched *sched, const struct job *job)
+{
+	return job_is_predicted(sched, job) ? OLD_WAITS : 1;
 }
 
 static void dequeue(struct sched *sched, struct job *job)
@@ -153,25 +199,46 @@ static void job_ask(struct sched *sched, struct job *job)
 {
 	if (sched->queued == 0) /* nobody else asked by another one */
 		sched->asked_mib = sched_totals(sched)->smallest_mib;
-	job->asked = amounts_on(job, job->pending, sched->asked_mib);
+	job->asked = job_amounts_on(job, job->pending, sched->asked_mib);
 	tenant_ask(job->tenant, &job->asked, 1);
 }
 
 static void enqueue(struct sched *sched, struct job *job)
 {
 	struct job_class *class = shapes_class(&sched->shapes, job, job_rule(sched));
+	int64_t behind_ms = job_behind(sched, job), waits = job_waits(sched, job);
 
 	if (job->class == class && job->entry.queued_ms == job_age_from(job) &&
-	    job->entry.number == job_turn(job)) {
+	    job->entry.number == job_turn(job) && job->entry.behind_ms == behind_ms &&
+	    job->entry.waits == waits) {
 		tenant_ask(job->tenant, &job->asked, -1);
 		job_ask(sched, job);
 		return;
 	}
 	dequeue(sched, job);
-	class_push(&sched->shapes, class, job, sched_now(sched));
+	class_push(&sched->shapes, class, job, behind_ms, waits, sched_now(sched));
 	job->class = class;
 	job_ask(sched, job);
 	sched->queued++;
+}
+
+static bool may_wait(const struct sched *sched, const struct job *job)
+{
+	return !job_state_is_final((enum job_state)job->s.state) && !job->s.held &&
+	       job->unmet == 0 && job->counts.claims == 0 &&
+	       job_not_before(job) <= sched->meta.timed_ms && job_need(job) > 0;
+}
+
+void job_trial_wait(struct sched *sched, struct job *job)
+{
+	INVARIANT(!job->array && !job->class);
+	if (may_wait(sched, job))
+		enqueue(sched, job);
+}
+
+void job_trial_leave(struct sched *sched, struct job *job)
+{
+	dequeue(sched, job);
 }
 
 /* The elements of an array that wait in the queue are the first ones that may,
@@ -210,13 +277,6 @@ static void array_unlist(struct array *array, struct job *job)
 	ranktree_remove(&array->eligible, job->r.array_index, job->r.id);
 	array->turns -= job->in_turn;
 	job->in_array = job->in_turn = false;
-}
-
-static bool may_wait(const struct sched *sched, const struct job *job)
-{
-	return !job_state_is_final((enum job_state)job->s.state) && !job->s.held &&
-	       job->unmet == 0 && job->counts.claims == 0 &&
-	       job->s.not_before_ms <= sched->meta.timed_ms && job_need(job) > 0;
 }
 
 static void settle_queue(struct sched *sched, struct job *job)
@@ -302,7 +362,7 @@ static void settle_end(struct sched *sched, struct job *job)
 {
 	bool runs = job->counts.granted + job->counts.live > 0;
 	int64_t end_ms = runs && job->s.expected_ms > 0 && job->s.started_ms > 0
-	                     ? job->s.started_ms + job->s.expected_ms
+	                     ? job->s.started_ms + job->s.paused_ms + job->s.expected_ms
 	                     : 0;
 
 	if (job->end_ms == end_ms)
@@ -335,6 +395,27 @@ static void settle_short(struct sched *sched, struct job *job)
 	job->understaffed_ms = key;
 }
 
+/* The time that it was suspended does not count as run. */
+static void settle_suspended(struct sched *sched, struct job *job)
+{
+	bool suspended = job->counts.suspended > 0;
+
+	if (!suspended && job->s.suspended_ms > 0) {
+		job->s.paused_ms += max64(sched_now(sched) - job->s.suspended_ms, 0);
+		job->s.suspended_ms = 0;
+		job->s.parked = false;
+		sched_dirty_job(sched, job);
+	}
+	int64_t key = suspended ? max64(job->s.suspended_ms, 1) : 0;
+	if (key == job->suspended_key)
+		return;
+	if (job->suspended_key)
+		ranktree_remove(&sched->suspended, job->suspended_key, job->r.id);
+	if (key)
+		ranktree_insert(&sched->suspended, key, job->r.id, job);
+	job->suspended_key = key;
+}
+
 /* Jobs that are not over and hold nothing fill the queue, held ones too. */
 static void settle_waiting(struct sched *sched, struct job *job)
 {
@@ -364,6 +445,8 @@ static enum job_state state_of(const struct job *job)
 		return (enum job_state)job->s.state;
 	bool all = job->r.split_gpus > 0 ? job->counts.live == job_active(job)
 	                                 : job->counts.live + job->ended >= job->r.min_available;
+	if (job->counts.suspended > 0)
+		return JOB_SUSPENDED;
 	if (job->counts.live > 0 && all)
 		return JOB_RUNNING;
 	if (job_active(job) > 0)
@@ -383,10 +466,12 @@ static void settle_state(struct sched *sched, struct job *job)
 	struct event event = { .job_id = job->r.id,
 		               .tenant_id = job->r.tenant_id,
 		               .value = before };
-	event.kind = state == JOB_RUNNING     ? EVENT_JOB_STARTED
-	             : state == JOB_SCHEDULED ? EVENT_JOB_SCHEDULED
-	             : state == JOB_PREEMPTED ? EVENT_JOB_PREEMPTED
-	                                      : EVENT_JOB_REQUEUED;
+	event.kind = state == JOB_SUSPENDED                            ? EVENT_JOB_SUSPENDED
+	             : state == JOB_RUNNING && before == JOB_SUSPENDED ? EVENT_JOB_RESUMED
+	             : state == JOB_RUNNING                            ? EVENT_JOB_STARTED
+	             : state == JOB_SCHEDULED                          ? EVENT_JOB_SCHEDULED
+	             : state == JOB_PREEMPTED                          ? EVENT_JOB_PREEMPTED
+	                                                               : EVENT_JOB_REQUEUED;
 	sched_event(sched, event);
 }
 
@@ -398,8 +483,8 @@ static int64_t timer_of(const struct sched *sched, const struct job *job)
 	if (job_state_is_final((enum job_state)job->s.state))
 		return job->counts.releasing == 0 ? job->s.completed_ms + sched->config.retention_ms
 		                                  : at;
-	if (job->s.not_before_ms > sched->meta.timed_ms)
-		at = min64(at, job->s.not_before_ms);
+	if (job_not_before(job) > sched->meta.timed_ms)
+		at = min64(at, job_not_before(job)); /* a suspended job's node refused it */
 	if (job->r.deadline_ms > 0 && job_active(job) == 0 && job->counts.releasing == 0)
 		at = min64(at, job->r.deadline_ms);
 	return at;
@@ -432,6 +517,7 @@ void job_settle(struct sched *sched, struct job *job)
 	settle_claims(sched, job);
 	settle_array_active(job, job->array_active);
 	job->array_active = job_active(job);
+	settle_suspended(sched, job);
 	settle_state(sched, job);
 	settle_waiting(sched, job);
 	settle_claiming(sched, job);

@@ -24,9 +24,9 @@ struct task {
 	struct task_use use; /* of all its finished runs */
 };
 
-/* Counts over its tasks, kept by ledger.c: claims, held, live, releasing. */
+/* Counts over its tasks, kept by ledger.c: claims, held, live, releasing, suspended. */
 struct job_counts {
-	int32_t claims, granted, live, releasing;
+	int32_t claims, granted, live, releasing, suspended;
 };
 
 struct job {
@@ -39,9 +39,9 @@ struct job {
 	struct task *tasks; /* r.tasks of them; a split job has as many as it needed */
 	int task_capacity;
 	struct job_counts counts;
-	int32_t ended;            /* tasks that ended with success */
-	int32_t pending;          /* tasks in TASK_PENDING */
-	struct likeness likeness; /* for predict.c */
+	int32_t ended;        /* tasks that ended with success */
+	int32_t pending;      /* tasks in TASK_PENDING */
+	struct traits traits; /* for predict.c; tenant 0: not found yet */
 	struct queue_entry entry;
 	struct job_class *class; /* while it is queued */
 	struct amounts asked;    /* what it adds to its tenant's `waiting` */
@@ -62,14 +62,16 @@ struct job {
 	bool victim_surplus;     /* counted in its tenant's surplus_victims */
 	int64_t end_ms;          /* its key in sched.ends; 0: not in it */
 	int64_t understaffed_ms; /* its key in sched.understaffed; 0: not in it */
+	int64_t saved_ms;        /* the last checkpoint of the run that ended in this command */
+	int64_t suspended_key;   /* in sched.suspended, by (suspended_ms, id); 0: not in it */
 	int64_t timer_ms;        /* when time alone changes something about it; INT64_MAX */
 	int32_t timer_index;
 };
 
-/* Tasks that count as placed: claimed, held or live. */
+/* Tasks that count as placed: claimed, held, live or suspended. */
 static inline int32_t job_active(const struct job *job)
 {
-	return job->counts.claims + job->counts.granted + job->counts.live;
+	return job->counts.claims + job->counts.granted + job->counts.live + job->counts.suspended;
 }
 /* Since when it has waited for what it waits for now: one that runs and could
  * grow, since it runs. */
@@ -89,6 +91,7 @@ int64_t job_need(const struct job *job);
 /* What `tasks` of its tasks count for with its tenant, before their GPUs are
  * known: by the smallest GPU of the cluster. */
 struct amounts job_amounts(const struct sched *sched, const struct job *job, int64_t tasks);
+struct amounts job_amounts_on(const struct job *job, int64_t tasks, int64_t smallest_mib);
 /* GPU-time of its placed tasks since start or last checkpoint, in thousandths x ms. */
 int64_t job_work_at_risk(const struct job *job, int64_t now_ms);
 /* When it is expected to end; INT64_MAX: nobody knows. */
@@ -99,10 +102,24 @@ struct queue_rule job_rule(const struct sched *sched);
  * shared in time: it can be interrupted, and runs as a whole or not at all. */
 bool job_takes_turns(const struct job *job);
 /* GPU time in ms that it is expected to take when it has run for `ran_ms`: what is
- * left of its estimate, but at least half of what it has had; without an estimate as
- * much as it has had. At most SERVICE_MAX_MS. */
+ * left of its estimate, but at least half of what it has had; without an estimate what
+ * is predicted (SHARING_PREDICTED_SERVICE), or else as much as it has had. At most SERVICE_MAX_MS.
+ */
 #define SERVICE_MAX_MS (INT64_C(1) << 43)
-int64_t job_service_left(const struct job *job, int64_t ran_ms);
+int64_t job_service_left(const struct sched *sched, const struct job *job, int64_t ran_ms);
+/* True if its order of service comes from predictions: it says who submits it and has no
+ * estimate, and the settings want that. */
+bool job_is_predicted(const struct sched *sched, const struct job *job);
+/* By how much later it counts as queued, for that, where GPUs are shared in time. */
+int64_t job_behind(const struct sched *sched, const struct job *job);
+/* The bounds on waiting, sharing_wait_ms, after which it is old whatever it is behind: by
+ * predicted service timeshare.c keeps the bound, and the queue only beyond it. */
+int64_t job_waits(const struct sched *sched, const struct job *job);
+/* How long its present run has taken, without the time that it was suspended; 0: it has not begun.
+ */
+int64_t job_run_ms(const struct job *job, int64_t now_ms);
+/* Where it would stand in the queue, for one that does not wait there. */
+struct queue_entry job_entry(const struct sched *sched, const struct job *job);
 /* How long it has run, in all. */
 int64_t job_ran_ms(const struct job *job, int64_t now_ms);
 int64_t job_asked_milli(const struct job *job); /* thousandths; memory of a GPU is that GPU */
@@ -122,8 +139,21 @@ struct array {
  * other jobs, the time and the settings. */
 bool job_check(const struct job_record *record, struct error *error);
 
+/* The job is not tried before: its owner or a refusal says so. */
+static inline int64_t job_not_before(const struct job *job)
+{
+	return job->s.not_before_ms > job->r.begin_ms ? job->s.not_before_ms : job->r.begin_ms;
+}
+
 /* Commands. */
 bool job_submit(struct sched *sched, const struct submit_command *submit, struct error *error);
+/* The job that a submission would make, or the first of its array: under the next id, with what
+ * is expected of it, but neither in the queue nor written anywhere. It is to be taken back by
+ * job_trial_end() before anything else happens. `before`: the submission repeats that job, and
+ * nothing is made. NULL and no `before`: it would be refused. */
+struct job *job_trial(struct sched *sched, const struct submit_command *submit,
+                      const struct job **before, struct error *error);
+void job_trial_end(struct sched *sched, struct job *job);
 bool job_cancel(struct sched *sched, struct job *job, struct error *error);
 bool job_hold(struct sched *sched, struct job *job, struct error *error);
 bool job_unhold(struct sched *sched, struct job *job, struct error *error);
@@ -136,9 +166,10 @@ bool task_refused(struct sched *sched, struct reservation *reservation, const ch
 struct task_end {
 	int64_t exit_code;
 	int64_t ago_ms;      /* so long ago */
-	const char *message; /* a sentence; may be empty, or NULL */
+	const char *message; /* a sentence about 'it'; may be empty, or NULL */
 	const struct task_use *use;
 	bool released; /* and its memory is back */
+	bool foreign;  /* foreign memory took what it had reserved: `message` says how much */
 };
 bool task_exited(struct sched *sched, struct reservation *reservation, const struct task_end *end,
                  struct error *error);
@@ -162,6 +193,8 @@ void job_drop_claims(struct sched *sched, struct job *job);
 void order_start(struct sched *sched, const struct reservation *reservation);
 void order_stop(struct sched *sched, const struct reservation *reservation);
 void order_stop_unknown(struct sched *sched, const struct node *node, int64_t reservation_id);
+void order_suspend(struct sched *sched, const struct reservation *reservation);
+void order_resume(struct sched *sched, const struct reservation *reservation);
 /* Its parts as rows of enum part_column; `rows` has room for PARTS_MAX of them. */
 void reservation_rows(const struct reservation *reservation, int64_t *rows);
 /* Takes it out of the queue and from among the victims, before its priority changes. */
@@ -181,6 +214,9 @@ void job_interrupted(struct sched *sched, struct job *job);
  * if not; brings its timer, its place among victims and its state up to date.
  * Called after everything that may change these. */
 void job_settle(struct sched *sched, struct job *job);
+/* Lets a trial wait in the queue, where it may, and takes it out again. */
+void job_trial_wait(struct sched *sched, struct job *job);
+void job_trial_leave(struct sched *sched, struct job *job);
 /* Time alone changed something about it. */
 void job_timer(struct sched *sched, struct job *job);
 

@@ -2,7 +2,6 @@
 #ifndef CORE_QUEUE_QUEUE_H
 #define CORE_QUEUE_QUEUE_H
 
-#include "base/heap.h"
 #include "base/ranktree.h"
 #include "core/record/config_range.h"
 #include "core/record/types.h"
@@ -11,8 +10,12 @@
  * it has waited, `cap` points at most. Higher goes first; among equals, the one with the
  * smaller number (the older job). Jobs that still age do so at one rate, so their order
  * changes only when one has all that waiting can add. The queue keeps those that age and
- * those that are done with it in two trees, each in an order that does not depend on time,
- * and knows from a heap when the next is done.
+ * those that are done with it in two trees, each in an order that does not depend on time.
+ * Jobs of one priority are done in the order in which they age, so the first of them is the
+ * next to be done, unless a job is urgent or behind others. For those, and for all where
+ * priorities are mixed, a heap of notes says when entries are done. A note names its entry by
+ * its place in `ageing` and stays when the entry leaves, so leaving costs nothing; notes
+ * without an entry are dropped when they come up, or when they are most of all.
  *
  * The bound: while a job of priority p ages, one of priority q > p passes it only if that
  * was queued less than (q - p) / per_minute minutes after it. When it is done with ageing,
@@ -34,22 +37,32 @@ struct queue_rule {
 	int64_t wait_ms;    /* until it has waited that long, and by its age is done */
 };
 
-/* Part of the job. The first five are set by the owner before queue_push and
+/* Part of the job. The first six are set by the owner before queue_push and
  * not changed while it is queued. */
 struct queue_entry {
 	int64_t priority, queued_ms, number;
-	int64_t urgent_ms;  /* done with ageing from then on, whatever its wait; 0: not urgent */
-	int64_t behind_ms;  /* by how much later its age counts: see queue_rule.shares */
-	int64_t due_ms;     /* when it is done with ageing, by its age, rule or urgency; 0: never */
-	int32_t heap_index; /* in the heap of those that age; -1 */
+	int64_t urgent_ms; /* done with ageing from then on, whatever its wait; 0: not urgent */
+	int64_t behind_ms; /* by how much later its age counts: see queue_rule.shares */
+	int64_t due_ms;    /* when it is done with ageing, by its age, rule or urgency; 0: never */
 	bool queued, aged;
+	int64_t waits; /* that it is done after, whatever it is behind; 0 is 1 */
+};
+
+/* When an entry of `ageing` at this place is done with ageing. */
+struct queue_note {
+	int64_t due_ms, major, minor;
 };
 
 struct queue {
 	struct queue_rule rule;
+	int64_t ages_ms;        /* until a job has all the points that waiting adds */
 	struct ranktree ageing; /* by -(priority - age) */
 	struct ranktree aged;   /* by -(priority + cap) */
-	struct heap due;        /* those of `ageing`, by `due_ms` */
+	int64_t priority;       /* of all in `ageing`, unless they are mixed */
+	bool mixed;
+	struct queue_note *notes; /* a binary heap by `due_ms`: one, or more, for each of `ageing`
+	                           * that will be done and needs one */
+	size_t note_count, note_capacity;
 };
 
 void queue_init(struct queue *queue, struct queue_rule rule);
@@ -77,7 +90,7 @@ struct queue_head {
 };
 struct queue_heads {
 	struct queue_head ageing, aged;
-	int64_t due_ms; /* when the next is done with ageing; INT64_MAX: never */
+	int64_t due_ms; /* no entry is done with ageing before; INT64_MAX: none ever is */
 };
 struct queue_heads queue_heads(const struct queue *queue);
 void queue_move_on(struct queue *queue, int64_t now_ms);

@@ -7,8 +7,10 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/memory.h"
+#include "core/queue/demand.h"
 #include "core/queue/group.h"
 #include "core/queue/job.h"
+#include "core/record/orchestrator.h"
 
 #define LENGTH_MAX 40
 #define SECOND_MS 1000
@@ -37,32 +39,104 @@ static void *shape_find(const struct map *map, uint64_t hash, same_kind *same, c
 static bool same_filter(const void *item, const void *wanted)
 {
 	const struct filter *a = item, *b = wanted;
-	return strcmp(a->gpu_types, b->gpu_types) == 0 && strcmp(a->labels, b->labels) == 0;
+	return strcmp(a->gpu_types, b->gpu_types) == 0 && strcmp(a->labels, b->labels) == 0 &&
+	       strcmp(a->resources, b->resources) == 0 && strcmp(a->rules, b->rules) == 0 &&
+	       strcmp(a->marks, b->marks) == 0 && strcmp(a->node_class, b->node_class) == 0;
 }
 
-static struct filter *make_filter(int64_t number, const char *models, const char *labels)
+/* A filter like the wanted one, with copies of its texts behind it. */
+static struct filter *make_filter(int64_t number, const struct filter *wanted)
 {
-	size_t models_size = strlen(models) + 1, labels_size = strlen(labels) + 1;
-	struct filter *filter = memory_zero(1, sizeof(*filter) + models_size + labels_size);
-	char *texts = (char *)(filter + 1);
+	const char *const texts[] = { wanted->gpu_types, wanted->labels, wanted->resources,
+		                      wanted->rules,     wanted->marks,  wanted->node_class };
+	const char *copies[6];
+	size_t size = 0;
+	for (int i = 0; i < 6; i++)
+		size += strlen(texts[i]) + 1;
+	struct filter *filter = memory_zero(1, sizeof(*filter) + size);
+	char *at = (char *)(filter + 1);
+	for (int i = 0; i < 6; i++) {
+		size_t bytes = strlen(texts[i]) + 1;
+		copies[i] = memcpy(at, texts[i], bytes);
+		at += bytes;
+	}
 	filter->number = number;
-	filter->gpu_types = memcpy(texts, models, models_size);
-	filter->labels = memcpy(texts + models_size, labels, labels_size);
+	filter->gpu_types = copies[0];
+	filter->labels = copies[1];
+	filter->resources = copies[2];
+	filter->rules = copies[3];
+	filter->marks = copies[4];
+	filter->node_class = copies[5];
+	filter->demand =
+	    demand_new(filter->resources, filter->rules, filter->marks, filter->node_class);
 	filter->refreshed = UINT64_MAX; /* no version of a cluster */
+	return filter;
+}
+
+static uint64_t hash_filter(const struct filter *filter)
+{
+	uint64_t hash = hash_combine(hash_text(filter->gpu_types), hash_text(filter->labels));
+	if (!*filter->resources && !*filter->rules && !*filter->marks && !*filter->node_class)
+		return hash;
+	hash = hash_combine(hash, hash_text(filter->resources));
+	hash = hash_combine(hash, hash_text(filter->rules));
+	hash = hash_combine(hash, hash_text(filter->marks));
+	return hash_combine(hash, hash_text(filter->node_class));
+}
+
+static struct filter *intern_filter(struct shapes *shapes, const struct filter *wanted)
+{
+	int64_t key;
+	struct filter *filter =
+	    shape_find(&shapes->filters, hash_filter(wanted), same_filter, wanted, &key);
+	if (filter)
+		return filter;
+	filter = make_filter((int64_t)shapes->filters.count + 1, wanted);
+	map_put(&shapes->filters, key, filter);
+	if (filter->demand && filter->demand->keeps_apart) {
+		array_reserve(shapes->ruled, shapes->ruled_capacity, shapes->ruled_count + 1);
+		shapes->ruled[shapes->ruled_count++] = filter;
+	}
 	return filter;
 }
 
 struct filter *shapes_filter(struct shapes *shapes, const char *models, const char *labels)
 {
-	const struct filter wanted = { .gpu_types = models, .labels = labels };
-	uint64_t hash = hash_combine(hash_text(models), hash_text(labels));
-	int64_t key;
-	struct filter *filter = shape_find(&shapes->filters, hash, same_filter, &wanted, &key);
-	if (!filter) {
-		filter = make_filter((int64_t)shapes->filters.count + 1, models, labels);
-		map_put(&shapes->filters, key, filter);
-	}
-	return filter;
+	const struct filter wanted = { .gpu_types = models,
+		                       .labels = labels,
+		                       .resources = "",
+		                       .rules = "",
+		                       .marks = "",
+		                       .node_class = "" };
+	return intern_filter(shapes, &wanted);
+}
+
+/* Records that were not completed have no empty texts where nothing was given. */
+static const char *given(const char *text)
+{
+	return text ? text : "";
+}
+
+struct filter *shapes_job_filter(struct shapes *shapes, const struct job_record *job)
+{
+	const struct filter wanted = { .gpu_types = given(job->gpu_models),
+		                       .labels = given(job->node_labels),
+		                       .resources = given(job->resources),
+		                       .rules = given(job->rules),
+		                       .marks = given(job->marks),
+		                       .node_class = given(job->node_class) };
+	return intern_filter(shapes, &wanted);
+}
+
+struct filter *shapes_guest_filter(struct shapes *shapes, const char *marks, const char *rules)
+{
+	const struct filter wanted = { .gpu_types = "",
+		                       .labels = "",
+		                       .resources = "",
+		                       .rules = rules,
+		                       .marks = marks,
+		                       .node_class = "" };
+	return intern_filter(shapes, &wanted);
 }
 
 bool filter_allows(const struct filter *filter, const struct gpu *gpu)
@@ -104,21 +178,40 @@ static bool has_model(struct filter *filter, struct bitset *known, const struct 
 	return allowed;
 }
 
+static void refresh_demand(struct filter *filter, const struct cluster *cluster)
+{
+	demand_refresh(filter->demand, cluster);
+	for (size_t w = 0; *filter->node_class && w < filter->nodes.words; w++)
+		filter->nodes.word[w] &= filter->demand->allowed.word[w];
+}
+
+/* Somebody else starts the tasks there, and not those of just any job. */
+static bool is_orchestrated(const struct node *node)
+{
+	const char *at = strstr(node->r.labels, NODE_ORCHESTRATOR "=");
+
+	return at && (at == node->r.labels || at[-1] == '\n');
+}
+
 void filter_refresh(struct filter *filter, const struct cluster *cluster, uint64_t version)
 {
 	if (filter->refreshed == version)
 		return;
 	INVARIANT(cluster->ordered);
 	struct bitset known = { 0 };
+	bool classed = filter->demand && *filter->demand->node_class;
 	bitset_free(&filter->gpu_type);
 	bitset_free(&filter->nodes);
 	bitset_grow(&filter->nodes, cluster->node_count);
 	for (size_t rank = 0; rank < cluster->node_count; rank++) {
 		const struct node *node = cluster->by_rank[rank];
 		bool modelled = filter->gpu_types[0] == '\0' || has_model(filter, &known, node);
-		if (modelled && node_has_labels(node, filter->labels))
+		if (modelled && node_has_labels(node, filter->labels) &&
+		    (classed || !is_orchestrated(node)))
 			bitset_add(&filter->nodes, rank);
 	}
+	if (filter->demand)
+		refresh_demand(filter, cluster);
 	bitset_free(&known);
 	filter->refreshed = version;
 }
@@ -128,6 +221,8 @@ bool shape_is_plain(const struct shape *shape)
 	const struct shape_request *request = &shape->request;
 	bool linked = shape->closeness == CLOSE_NVLINK && shape->closeness_required;
 
+	if (shape->filter->demand)
+		return false;
 	switch (request->gpu_kind) {
 	case GPU_NONE:
 		return true;
@@ -144,6 +239,7 @@ static void free_filter(struct filter *filter)
 {
 	bitset_free(&filter->gpu_type);
 	bitset_free(&filter->nodes);
+	demand_free(filter->demand);
 	free(filter);
 }
 
@@ -232,6 +328,8 @@ static uint64_t stable_key(const struct job_group *group)
 	hash = hash_combine(hash, (uint64_t)shape->closeness * 2 + shape->closeness_required);
 	hash = hash_combine(hash, hash_text(shape->filter->gpu_types));
 	hash = hash_combine(hash, hash_text(shape->filter->labels));
+	if (shape->filter->demand)
+		hash = hash_combine(hash, hash_filter(shape->filter));
 	hash = hash_combine(hash, (uint64_t)group->tenant->r.id);
 	return hash_combine(hash, (uint64_t)group->anchor * 2 + group->preemptible);
 }
@@ -422,5 +520,6 @@ void shapes_free(struct shapes *shapes)
 	free(shapes->all);
 	free(shapes->active);
 	free(shapes->spent);
+	free(shapes->ruled);
 	*shapes = (struct shapes){ 0 };
 }

@@ -10,6 +10,7 @@
 #include "core/record/types.h"
 #include "core/tenant/tenant.h"
 
+struct demand;
 struct job;
 struct job_group;
 struct job_class;
@@ -18,9 +19,11 @@ struct job_class;
 struct filter {
 	int64_t number;
 	const char *gpu_types, *labels; /* as in the job's record; behind the struct in its block */
-	struct bitset gpu_type;         /* numbers of allowed models; unused if `models` is empty */
-	struct bitset nodes;            /* allowed, by rank; of filter_refresh */
-	uint64_t refreshed; /* the version of the cluster that `nodes` and `model` are of */
+	const char *resources, *rules, *marks, *node_class; /* the same; see demand.h */
+	struct demand *demand;  /* those, parsed; NULL: none, as in most jobs */
+	struct bitset gpu_type; /* numbers of allowed models; unused if `models` is empty */
+	struct bitset nodes;    /* allowed, by rank; of filter_refresh */
+	uint64_t refreshed;     /* the version of the cluster that `nodes` and `model` are of */
 };
 
 /* What decides where the next tasks of a job can go, and nothing else. All jobs
@@ -51,10 +54,15 @@ struct shapes {
 	struct job_group **spent; /* anchored groups that became empty, to be freed */
 	size_t spent_count, spent_capacity;
 	int64_t last_number;
+	struct filter **ruled; /* those with rules to keep apart, in the order of their making */
+	size_t ruled_count, ruled_capacity;
 };
 
 /* The filter for models and labels; made on first use, and kept. */
 struct filter *shapes_filter(struct shapes *shapes, const char *models, const char *labels);
+/* The filter that a job's record asks for, and that of a guest. */
+struct filter *shapes_job_filter(struct shapes *shapes, const struct job_record *job);
+struct filter *shapes_guest_filter(struct shapes *shapes, const char *marks, const char *rules);
 /* Whether it allows the GPU's model, as of the last filter_refresh. */
 bool filter_allows(const struct filter *filter, const struct gpu *gpu);
 /* Brings the filter up to date with the cluster, whose ranks must be right:

@@ -3,12 +3,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/queue/demand.h"
+#include "core/queue/depends.h"
 #include "core/queue/job.h"
 #include "core/state.h"
 
 #define KEY_MAX 288 /* what people send, and a place in the request behind it */
 #define PAYLOAD_MAX (1 << 20)
 #define ARRAY_MAX 10000
+#define ARRAY_LINKS_MAX 100000 /* of all elements of an array to whole arrays */
 
 static bool check_text(const char *text, size_t most, const char *field, struct error *error)
 {
@@ -100,6 +103,8 @@ static bool check_now(const struct sched *sched, const struct job_record *job, s
 		                 "gangs are switched off (enable_gang_scheduling)");
 	if (job->deadline_ms > 0 && job->deadline_ms <= sched_now(sched))
 		return error_set(error, ERROR_INVALID, "the deadline has passed already");
+	if (job->deadline_ms > 0 && job->deadline_ms <= job->begin_ms)
+		return error_set(error, ERROR_INVALID, "the deadline is not after begin");
 	return true;
 }
 
@@ -115,13 +120,10 @@ static bool check_choices(const struct job_record *job, struct error *error)
 	return true;
 }
 
-static bool check_kinds_of_dependency(const struct job_record *job, struct error *error)
+static bool check_kinds(const struct rows *rows, int width, struct error *error)
 {
-	if (job->depends.count < 0 || job->depends.count > JOB_DEPENDS_MAX)
-		return error_set(error, ERROR_INVALID, "a job can depend on at most %d others",
-		                 JOB_DEPENDS_MAX);
-	for (int64_t i = 0; i < job->depends.count; i++) {
-		int64_t kind = job->depends.at[2 * i + 1];
+	for (int64_t i = 0; i < rows->count; i++) {
+		int64_t kind = rows->at[width * i + 1];
 		if (kind != AFTER_SUCCESS && kind != AFTER_ANY)
 			return error_set(error, ERROR_INVALID, "unknown kind of dependency %lld",
 			                 (long long)kind);
@@ -129,23 +131,56 @@ static bool check_kinds_of_dependency(const struct job_record *job, struct error
 	return true;
 }
 
-static bool check_depends(const struct sched *sched, const struct job_record *job,
-                          struct error *error)
+static bool check_kinds_of_dependency(const struct job_record *job, struct error *error)
 {
-	for (int64_t i = 0; i < job->depends.count; i++) {
-		const int64_t *row = job->depends.at + 2 * i;
-		const struct job *other = map_get(&sched->jobs, row[0]);
+	if (job->depends.count < 0 || job->depends_arrays.count < 0 ||
+	    job->depends.count > JOB_DEPENDS_MAX ||
+	    job->depends_arrays.count > JOB_DEPENDS_MAX - job->depends.count)
+		return error_set(error, ERROR_INVALID, "a job can depend on at most %d others",
+		                 JOB_DEPENDS_MAX);
+	return check_kinds(&job->depends, 2, error) && check_kinds(&job->depends_arrays, 3, error);
+}
+
+/* Each job must be known and the tenant's own, or be one of the array of such a job. */
+static bool check_depends_known(const struct sched *sched, const struct job_record *job,
+                                const struct rows *rows, int width, struct error *error)
+{
+	for (int64_t i = 0; i < rows->count; i++) {
+		int64_t id = rows->at[width * i];
+		const struct job *other = map_get(&sched->jobs, id);
 		if (!other || other->r.tenant_id != job->tenant_id)
 			return error_set(error, ERROR_NOT_FOUND,
-			                 "depends on job-%lld, which is not known",
-			                 (long long)row[0]);
-		if (row[1] == AFTER_SUCCESS && job_state_is_final((enum job_state)other->s.state) &&
+			                 "depends on job-%lld, which is not known", (long long)id);
+	}
+	return true;
+}
+
+/* `count` jobs have the dependencies. */
+static bool check_depends(const struct sched *sched, const struct job_record *job, int64_t count,
+                          struct error *error)
+{
+	struct dependency_walk walk = { 0 };
+	enum dependency kind;
+	const struct job *other;
+	int64_t links = 0;
+
+	if (!check_depends_known(sched, job, &job->depends, 2, error) ||
+	    !check_depends_known(sched, job, &job->depends_arrays, 3, error))
+		return false;
+	while ((other = dependency_next(sched, job, &walk, &kind)) != NULL) {
+		if (kind == AFTER_SUCCESS && job_state_is_final((enum job_state)other->s.state) &&
 		    other->s.state != JOB_COMPLETED)
 			return error_set(
 			    error, ERROR_CONFLICT,
 			    "depends on the success of job-%lld, which did not succeed",
-			    (long long)row[0]);
+			    (long long)other->r.id);
+		links++;
 	}
+	if (job->depends_arrays.count > 0 && links * count > ARRAY_LINKS_MAX)
+		return error_set(error, ERROR_INVALID,
+		                 "%lld jobs that depend on %lld others: with whole arrays, the "
+		                 "product can be at most %d",
+		                 (long long)count, (long long)links, ARRAY_LINKS_MAX);
 	return true;
 }
 
@@ -153,10 +188,23 @@ static bool check_array(const struct submit_command *submit, struct error *error
 {
 	if (submit->array_from < 0 || submit->array_to < 0 ||
 	    submit->array_to < submit->array_from ||
-	    submit->array_to - submit->array_from >= ARRAY_MAX)
+	    (submit->array_indices.count == 0 &&
+	     submit->array_to - submit->array_from >= ARRAY_MAX))
 		return error_set(
 		    error, ERROR_INVALID, "array %lld-%lld: it must rise and have at most %d",
 		    (long long)submit->array_from, (long long)submit->array_to, ARRAY_MAX);
+	const struct rows *indices = &submit->array_indices;
+	if (indices->count > ARRAY_MAX || (indices->count > 0 && submit->array_to == 0))
+		return error_set(error, ERROR_INVALID, "an array of %lld indices: at most %d",
+		                 (long long)indices->count, ARRAY_MAX);
+	for (int64_t i = 0; i < indices->count; i++) {
+		int64_t least = i > 0 ? indices->at[i - 1] + 1 : submit->array_from;
+		if (indices->at[i] < least || indices->at[i] > submit->array_to)
+			return error_set(error, ERROR_INVALID,
+			                 "array index %lld: indices must rise, from %lld to %lld",
+			                 (long long)indices->at[i], (long long)submit->array_from,
+			                 (long long)submit->array_to);
+	}
 	return check_range(submit->job.array_limit, INT64_MAX, "the array's limit", error);
 }
 
@@ -176,6 +224,11 @@ static bool check_room(const struct sched *sched, const struct tenant *tenant, i
 	return true;
 }
 
+static const char *or_empty(const char *text)
+{
+	return text ? text : "";
+}
+
 bool job_check(const struct job_record *job, struct error *error)
 {
 	return check_text(job->name, JOB_NAME_BYTES_MAX, "name", error) &&
@@ -183,13 +236,17 @@ bool job_check(const struct job_record *job, struct error *error)
 	       check_text(job->payload, PAYLOAD_MAX, "payload", error) &&
 	       check_text(job->gpu_models, JOB_NAME_BYTES_MAX, "gpu_model", error) &&
 	       check_text(job->node_labels, 4 * JOB_NAME_BYTES_MAX, "labels", error) &&
+	       demand_check(or_empty(job->resources), or_empty(job->rules), or_empty(job->marks),
+	                    or_empty(job->node_class), error) &&
 	       check_gpus(job, error) && check_tasks(job, error) &&
 	       check_range(job->cpu_milli, CPU_MILLI_MAX, "cpu_cores", error) &&
 	       check_range(job->host_bytes, HOST_BYTES_MAX, "memory", error) &&
 	       check_range(job->memory_mib, MIB_MAX, "gpu_memory", error) &&
 	       check_range(job->max_runtime_ms, TIME_MS_MAX, "max_runtime", error) &&
+	       check_range(job->suspend, SUSPEND_NEVER, "suspend", error) &&
 	       check_range(job->estimate_ms, TIME_MS_MAX, "estimate", error) &&
 	       check_range(job->deadline_ms, TIME_MS_MAX, "deadline", error) &&
+	       check_range(job->begin_ms, TIME_MS_MAX, "begin", error) &&
 	       check_choices(job, error) && check_kinds_of_dependency(job, error);
 }
 
@@ -200,6 +257,10 @@ static struct job_record complete(const struct sched *sched, const struct job_re
 
 	if (!job.user)
 		job.user = "";
+	job.resources = or_empty(job.resources);
+	job.rules = or_empty(job.rules);
+	job.marks = or_empty(job.marks);
+	job.node_class = or_empty(job.node_class);
 	if (job.priority == 0)
 		job.priority = sched->config.default_priority;
 	if (job.gpu_kind == GPU_FRACTION && job.fraction == WHOLE_GPU)
@@ -215,8 +276,8 @@ static struct job_record complete(const struct sched *sched, const struct job_re
 	if (job.gpu_kind != GPU_UNEVEN)
 		job.uneven = (struct rows){ NULL, 0 };
 	job.submitted_ms = sched_now(sched);
-	job.array_id = 0;
-	job.array_index = 0;
+	job.array_id = job.array_index = 0;
+	job.array_first = job.array_last = job.array_count = 0;
 	return job;
 }
 
@@ -235,7 +296,10 @@ static bool check_allowed(struct sched *sched, const struct job_record *record,
 		buffer_free(&sentence);
 		return false;
 	}
-	return !check_possible || place_possible(sched, &trial, error);
+	if (!check_possible)
+		return true;
+	sched_prepare(sched);
+	return place_possible(&sched->placement, &trial, error);
 }
 
 /* The job that was submitted under this key, if there is one. */
@@ -270,7 +334,7 @@ static void learn_mix(struct sched *sched, const struct job *job)
 	    job->r.split_gpus > 0 ? min64(job->r.split_gpus, 8) : job->request.gpu_count;
 	int64_t milli = count > 0 ? min64(one.of[AMOUNT_GPU] / count, WHOLE_GPU) : 0;
 
-	workload_mix_learn(&sched->workload_mix, job->r.id,
+	workload_mix_learn(&sched->placement.workload_mix, job->r.id,
 	                   job->r.split_gpus > 0 ? WHOLE_GPU : milli, count, job->request.cpu_milli,
 	                   job->r.split_gpus > 0 ? 1 : job->r.tasks, job->r.gpu_models);
 }
@@ -283,9 +347,7 @@ static struct job *take_in(struct sched *sched, struct job_record *record, bool 
 	struct job *job = job_load(sched, record, &error);
 	if (!job)
 		panic("a checked job was refused: %s", error.text);
-	struct prediction prediction = predict_job(&sched->predictor, &job->r, &job->likeness);
-	job->s.expected_ms = prediction.expected_ms;
-	job->s.confidence = prediction.confidence;
+	predict_submitted(sched, job);
 	job->s.queued_ms = sched_now(sched);
 	job->s.held = hold;
 	job->spec_dirty = true;
@@ -301,28 +363,53 @@ static struct job *take_in(struct sched *sched, struct job_record *record, bool 
 static void take_in_array(struct sched *sched, const struct submit_command *submit,
                           struct job_record *record)
 {
-	int64_t first = sched->meta.last_job_id + 1, index = submit->array_from;
+	int64_t first = sched->meta.last_job_id + 1, count = submit_count(submit);
 
 	record->array_id = first;
-	for (; index <= submit->array_to; index++) {
-		record->array_index = index;
+	record->array_first = submit_array_index(submit, 0);
+	record->array_last = submit_array_index(submit, count - 1);
+	record->array_count = count;
+	for (int64_t i = 0; i < count; i++) {
+		record->array_index = submit_array_index(submit, i);
 		take_in(sched, record, submit->hold);
 	}
 	for (int64_t id = first; id <= sched->meta.last_job_id; id++)
 		job_settle(sched, map_get(&sched->jobs, id));
 }
 
-/* Jobs that it makes; the array must have been checked. */
-static int64_t submit_count_of(const struct submit_command *submit)
+/* A submission with everything filled in. */
+struct submission {
+	struct job_record record;
+	int64_t arrays[3 * JOB_DEPENDS_MAX]; /* the record's depends_arrays */
+};
+
+/* An array is named by any of its jobs; it is stored with its first one and its size. */
+static void complete_arrays(const struct sched *sched, struct submission *submission)
 {
-	return submit->array_to > 0 ? submit->array_to - submit->array_from + 1 : 1;
+	struct rows *arrays = &submission->record.depends_arrays;
+
+	if (arrays->count <= 0 || arrays->count > JOB_DEPENDS_MAX)
+		return;
+	for (int64_t i = 0; i < arrays->count; i++) {
+		int64_t *row = submission->arrays + 3 * i;
+		memcpy(row, arrays->at + 3 * i, 3 * sizeof(*row));
+		const struct job *other = map_get(&sched->jobs, row[0]);
+		row[2] = 1;
+		if (other && other->r.array_id > 0) {
+			row[0] = other->r.array_id;
+			row[2] = max64(other->r.array_count, other->r.id - other->r.array_id + 1);
+		}
+	}
+	arrays->at = submission->arrays;
 }
 
 /* Completes the record and judges it. True: it is taken in, or it repeats `*before`. */
 static bool judge(struct sched *sched, const struct submit_command *submit,
-                  struct job_record *record, struct job **before, struct error *error)
+                  struct submission *submission, struct job **before, struct error *error)
 {
+	struct job_record *record = &submission->record;
 	*record = complete(sched, &submit->job);
+	complete_arrays(sched, submission);
 	const struct tenant *tenant = tenants_find(&sched->tenants, record->tenant_id);
 
 	*before = NULL;
@@ -335,34 +422,78 @@ static bool judge(struct sched *sched, const struct submit_command *submit,
 	if (*before)
 		return check_repeated(*before, record, error);
 	return job_check(record, error) && check_now(sched, record, error) &&
-	       check_array(submit, error) && check_depends(sched, record, error) &&
+	       check_array(submit, error) &&
+	       check_depends(sched, record, submit_count(submit), error) &&
 	       check_allowed(sched, record, tenant, submit->check_possible, error) &&
-	       check_room(sched, tenant, submit_count_of(submit), record->tasks, error);
+	       check_room(sched, tenant, submit_count(submit), record->tasks, error);
 }
 
 bool job_submit(struct sched *sched, const struct submit_command *submit, struct error *error)
 {
-	struct job_record record;
+	struct submission submission;
+	struct job_record *record = &submission.record;
 	struct job *before;
 
 	INVARIANT(!sched->plan.open && sched->effects != NULL);
-	if (!judge(sched, submit, &record, &before, error))
+	if (!judge(sched, submit, &submission, &before, error))
 		return false;
 	if (before) {
 		sched->effects->reply_id = before->r.id;
 		sched->effects->repeated = true;
 		/* Only the same request is known to have asked for as many. */
-		if (record.request_hash != 0 && before->r.request_hash == record.request_hash)
-			sched->effects->reply_count = submit_count_of(submit);
+		if (record->request_hash != 0 && before->r.request_hash == record->request_hash)
+			sched->effects->reply_count = submit_count(submit);
 		return true;
 	}
 	sched->effects->reply_id = sched->meta.last_job_id + 1;
-	sched->effects->reply_count = submit_count_of(submit);
+	sched->effects->reply_count = submit_count(submit);
 	if (submit->array_to > 0)
-		take_in_array(sched, submit, &record);
+		take_in_array(sched, submit, record);
 	else
-		job_settle(sched, take_in(sched, &record, submit->hold));
+		job_settle(sched, take_in(sched, record, submit->hold));
 	return true;
+}
+
+/* Dependencies that it would wait for. */
+static int64_t count_unmet(const struct sched *sched, const struct job_record *record)
+{
+	struct dependency_walk walk = { 0 };
+	enum dependency kind;
+	const struct job *other;
+	int64_t unmet = 0;
+
+	while ((other = dependency_next(sched, record, &walk, &kind)) != NULL)
+		unmet += !job_state_is_final((enum job_state)other->s.state);
+	return unmet;
+}
+
+struct job *job_trial(struct sched *sched, const struct submit_command *submit,
+                      const struct job **before, struct error *error)
+{
+	struct submission submission;
+	struct job_record *record = &submission.record;
+	struct job *known_job;
+
+	INVARIANT(!sched->plan.open);
+	bool taken = judge(sched, submit, &submission, &known_job, error);
+	*before = known_job;
+	if (!taken || known_job)
+		return NULL;
+	record->id = sched->meta.last_job_id + 1;
+	record->idempotency_key = "";
+	record->array_limit = 0;
+	struct job *job = job_load(sched, record, error);
+	INVARIANT(job);
+	predict_expect(sched, job);
+	job->s.queued_ms = sched_now(sched);
+	job->s.held = submit->hold;
+	job->unmet = count_unmet(sched, &job->r);
+	return job;
+}
+
+void job_trial_end(struct sched *sched, struct job *job)
+{
+	job_free(sched, job);
 }
 
 /* Counts it as waiting, or not any more. */
@@ -383,16 +514,16 @@ bool sched_takes_all(struct sched *sched, struct submit_trial *trials, size_t co
 	sched->meta.now_ms = max64(before_ms, now_ms);
 	for (size_t i = 0; i < count; i++) {
 		struct submit_trial *trial = &trials[i];
-		struct job_record record;
+		struct submission submission;
 		struct job *before;
 		error_clear(trial->error);
 		trial->adds = 0;
-		trial->taken = judge(sched, trial->submit, &record, &before, trial->error);
+		trial->taken = judge(sched, trial->submit, &submission, &before, trial->error);
 		all = all && trial->taken;
 		if (!trial->taken || before)
 			continue;
-		trial->adds = submit_count_of(trial->submit);
-		trial->tasks = record.tasks;
+		trial->adds = submit_count(trial->submit);
+		trial->tasks = submission.record.tasks;
 		count_waiting(sched, trial, 1);
 	}
 	for (size_t i = 0; i < count; i++)

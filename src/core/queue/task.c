@@ -2,12 +2,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/queue/depends.h"
 #include "core/queue/job.h"
+#include "core/queue/suspend.h"
+#include "core/queue/task_local.h"
 #include "core/state.h"
 
 #define BACKOFF_DOUBLINGS 6
 
-static void set_state(struct sched *sched, struct job *job, int place, enum task_state state)
+void task_set_state(struct sched *sched, struct job *job, int place, enum task_state state)
 {
 	struct task *task = &job->tasks[place];
 
@@ -18,8 +21,8 @@ static void set_state(struct sched *sched, struct job *job, int place, enum task
 	sched_dirty_task(sched, job, place);
 }
 
-static void task_event(struct sched *sched, const struct reservation *reservation,
-                       enum event_kind kind, int64_t value)
+void task_event(struct sched *sched, const struct reservation *reservation, enum event_kind kind,
+                int64_t value)
 {
 	sched_event(sched, (struct event){ .kind = kind,
 	                                   .job_id = reservation->job->r.id,
@@ -29,8 +32,7 @@ static void task_event(struct sched *sched, const struct reservation *reservatio
 	                                   .value = value });
 }
 
-static void task_send(struct sched *sched, enum effect_kind kind,
-                      const struct reservation *reservation)
+void task_send(struct sched *sched, enum effect_kind kind, const struct reservation *reservation)
 {
 	int64_t rows[PARTS_MAX * PART_WIDTH];
 
@@ -48,6 +50,7 @@ static void task_send(struct sched *sched, enum effect_kind kind,
 	                                    .parts = { rows, reservation->part_count },
 	                                    .cpu_milli = reservation->cpu_milli,
 	                                    .host_bytes = reservation->host_bytes,
+	                                    .copy_bytes = reservation->copy_bytes,
 	                                    .max_runtime_ms = reservation->job->r.max_runtime_ms,
 	                                    .lease_loss = reservation->job->r.lease_loss });
 }
@@ -78,11 +81,15 @@ void reservation_watch(struct sched *sched, struct reservation *reservation)
 	if (heap_has(&sched->releases, reservation))
 		heap_remove(&sched->releases, reservation);
 	reservation->due_ms = INT64_MAX;
-	if (reservation->phase != PHASE_RELEASING || reservation->late)
+	bool returns =
+	    reservation->phase == PHASE_RELEASING || reservation->phase == PHASE_SUSPENDING;
+	if (!returns || reservation->late)
 		return;
 	/* A moment at the least, or a pass would find late what it has just stopped. */
 	reservation->due_ms = reservation->since_ms +
 	                      max64(sched->config.grace_ms + sched->config.release_timeout_ms, 1);
+	if (reservation->phase == PHASE_SUSPENDING)
+		reservation->due_ms += suspend_patience_ms(reservation);
 	heap_push(&sched->releases, reservation);
 }
 
@@ -93,7 +100,7 @@ void reservation_gone(struct sched *sched, struct reservation *reservation)
 	INVARIANT(reservation->entered && !sched->plan.open);
 	if (heap_has(&sched->releases, reservation))
 		heap_remove(&sched->releases, reservation);
-	ledger_leave(sched, reservation);
+	ledger_leave(&sched->ledger, reservation);
 	for (int i = 0; i < reservation->part_count; i++)
 		node_report_over(sched, reservation->parts[i].gpu);
 	if (task->claim == reservation)
@@ -111,13 +118,13 @@ static void task_stop(struct sched *sched, struct reservation *reservation, bool
 	if (reservation->run_id == 0)
 		reservation->ending = ending;
 	if (reservation->phase != PHASE_RELEASING) {
-		ledger_phase(sched, reservation, PHASE_RELEASING, false);
+		ledger_phase(&sched->ledger, reservation, PHASE_RELEASING, false);
 		reservation->since_ms = sched_now(sched);
 	}
 	reservation->requeue = requeue;
 	sched_dirty_reservation(sched, reservation);
 	reservation_watch(sched, reservation);
-	set_state(sched, reservation->job, reservation->task, TASK_STOPPING);
+	task_set_state(sched, reservation->job, reservation->task, TASK_STOPPING);
 	task_send(sched, EFFECT_STOP, reservation);
 }
 
@@ -135,7 +142,7 @@ void job_granted(struct sched *sched, struct reservation *reservation)
 	struct job *job = reservation->job;
 
 	INVARIANT(reservation->phase == PHASE_GRANTED && !sched->plan.open);
-	set_state(sched, job, reservation->task, TASK_PLACED);
+	task_set_state(sched, job, reservation->task, TASK_PLACED);
 	sched_dirty_task(sched, job, reservation->task);
 	task_send(sched, EFFECT_START, reservation);
 }
@@ -162,11 +169,17 @@ void job_drop_claims(struct sched *sched, struct job *job)
 /* Ends its run; the next one starts from scratch. */
 static void forget_run(struct sched *sched, struct job *job)
 {
-	if (job->counts.granted + job->counts.live > 0 || job->s.started_ms == 0)
+	if (job->counts.granted + job->counts.live + job->counts.suspended > 0 ||
+	    job->s.started_ms == 0)
 		return;
 	job_unlist(sched, job); /* its place in the queue depends on how long it ran */
-	job->s.served_ms += max64(sched_now(sched) - job->s.started_ms, 0);
+	job->s.served_ms += job_run_ms(job, sched_now(sched));
+	job->s.suspended_ms = job->s.paused_ms = 0;
+	job->s.parked = false;
+	if (!job_state_is_final((enum job_state)job->s.state))
+		predict_stopped(sched, job);
 	job->s.started_ms = 0;
+	job->saved_ms = job->s.checkpoint_ms;
 	job->s.checkpoint_ms = 0;
 	sched_dirty_job(sched, job);
 }
@@ -191,7 +204,7 @@ void job_stop(struct sched *sched, struct job *job)
 	forget_run(sched, job);
 }
 
-static void set_message(struct sched *sched, struct job *job, const char *message)
+void job_set_message(struct sched *sched, struct job *job, const char *message)
 {
 	free((char *)job->s.message);
 	job->s.message = memory_text(message);
@@ -210,11 +223,12 @@ static void unlink_from(struct job *other, const struct job *job)
 
 static void unlink_dependencies(struct sched *sched, struct job *job)
 {
-	for (int64_t i = 0; i < job->r.depends.count; i++) {
-		struct job *other = map_get(&sched->jobs, job->r.depends.at[2 * i]);
-		if (other)
-			unlink_from(other, job);
-	}
+	struct dependency_walk walk = { 0 };
+	enum dependency kind;
+	struct job *other;
+
+	while ((other = dependency_next(sched, &job->r, &walk, &kind)) != NULL)
+		unlink_from(other, job);
 }
 
 static bool wants_success(const struct job *job, int64_t other_id)
@@ -223,14 +237,12 @@ static bool wants_success(const struct job *job, int64_t other_id)
 		if (job->r.depends.at[2 * i] == other_id &&
 		    job->r.depends.at[2 * i + 1] == AFTER_SUCCESS)
 			return true;
+	for (int64_t i = 0; i < job->r.depends_arrays.count; i++) {
+		const int64_t *row = job->r.depends_arrays.at + 3 * i;
+		if (row[1] == AFTER_SUCCESS && other_id >= row[0] && other_id - row[0] < row[2])
+			return true;
+	}
 	return false;
-}
-
-static void lesson_changed(void *context, const struct lesson_record *lesson)
-{
-	struct sched *sched = context;
-
-	effects_put(sched->effects, RECORD_LESSON, lesson);
 }
 
 static void count_end(struct sched *sched, struct job *job)
@@ -241,11 +253,7 @@ static void count_end(struct sched *sched, struct job *job)
 	totals->jobs_failed += job->s.state == JOB_FAILED;
 	totals->jobs_cancelled += job->s.state == JOB_CANCELLED;
 	sched_dirty_tenant(sched, job->tenant);
-	if (job->s.state == JOB_COMPLETED && job->s.started_ms > 0 &&
-	    sched_now(sched) > job->s.started_ms)
-		predict_learn(&sched->predictor, &job->r, &job->likeness,
-		              sched_now(sched) - job->s.started_ms, sched_now(sched),
-		              lesson_changed, sched);
+	predict_ended(sched, job);
 }
 
 /* Stops tasks that still run when their job ends. */
@@ -262,7 +270,7 @@ static void task_finish(struct sched *sched, struct job *job, enum job_state sta
 {
 	job->s.state = (int32_t)state;
 	job->s.completed_ms = sched_now(sched);
-	set_message(sched, job, message);
+	job_set_message(sched, job, message);
 	job_drop_claims(sched, job);
 	for (int i = 0; i < job->r.tasks; i++) {
 		struct reservation *reservation = job->tasks[i].reservation;
@@ -352,7 +360,7 @@ bool job_hold(struct sched *sched, struct job *job, struct error *error)
 	if (job_state_is_final((enum job_state)job->s.state))
 		return error_set(error, ERROR_CONFLICT, "job-%lld has already finished",
 		                 (long long)job->r.id);
-	if (job->counts.granted + job->counts.live > 0)
+	if (job->counts.granted + job->counts.live + job->counts.suspended > 0)
 		return error_set(error, ERROR_CONFLICT,
 		                 "job-%lld runs: requeue it first, then hold it",
 		                 (long long)job->r.id);
@@ -385,7 +393,7 @@ bool job_unhold(struct sched *sched, struct job *job, struct error *error)
 bool job_requeue(struct sched *sched, struct job *job, struct error *error)
 {
 	INVARIANT(!sched->plan.open && sched->effects != NULL);
-	if (job->counts.granted + job->counts.live == 0)
+	if (job->counts.granted + job->counts.live + job->counts.suspended == 0)
 		return error_set(error, ERROR_CONFLICT, "job-%lld is not running",
 		                 (long long)job->r.id);
 	job_drop_claims(sched, job);
@@ -421,20 +429,17 @@ bool task_started(struct sched *sched, struct reservation *reservation, struct e
 	if (reservation->phase != PHASE_GRANTED)
 		return error_set(error, ERROR_CONFLICT, "reservation %lld is not to be started",
 		                 (long long)reservation->id);
-	ledger_phase(sched, reservation, PHASE_LIVE, false);
+	ledger_phase(&sched->ledger, reservation, PHASE_LIVE, false);
 	reservation->since_ms = sched_now(sched);
 	sched_dirty_reservation(sched, reservation);
 	job->tasks[reservation->task].started_ms = sched_now(sched);
 	if (job->s.started_ms == 0) {
 		job->s.started_ms = max64(sched_now(sched), 1);
 		job->s.refusals = 0;
-		struct prediction prediction =
-		    predict_job(&sched->predictor, &job->r, &job->likeness);
-		job->s.expected_ms = prediction.expected_ms;
-		job->s.confidence = prediction.confidence;
+		predict_started(sched, job);
 		sched_dirty_job(sched, job);
 	}
-	set_state(sched, job, reservation->task, TASK_RUNNING);
+	task_set_state(sched, job, reservation->task, TASK_RUNNING);
 	task_event(sched, reservation, EVENT_TASK_STARTED, 0);
 	job_settle(sched, job);
 	return true;
@@ -450,7 +455,7 @@ static void restart_split(struct sched *sched, struct job *job)
 		if (reservation && !(reservation->phase == PHASE_RELEASING && reservation->requeue))
 			task_stop(sched, reservation, true, RUN_REQUEUED);
 		else if (!reservation && job->tasks[i].state == TASK_ENDED)
-			set_state(sched, job, i, TASK_PENDING);
+			task_set_state(sched, job, i, TASK_PENDING);
 	}
 	job->ended = 0;
 	forget_run(sched, job);
@@ -471,8 +476,8 @@ bool task_refused(struct sched *sched, struct reservation *reservation, const ch
 	int64_t doublings = min64(job->s.refusals, BACKOFF_DOUBLINGS);
 	job->s.refusals++;
 	job->s.not_before_ms = sched_now(sched) + (sched->config.refuse_backoff_ms << doublings);
-	set_message(sched, job, message);
-	set_state(sched, job, reservation->task, TASK_PENDING);
+	job_set_message(sched, job, message);
+	task_set_state(sched, job, reservation->task, TASK_PENDING);
 	reservation->ending = RUN_REFUSED;
 	reservation_gone(sched, reservation);
 	restart_split(sched, job);
@@ -482,7 +487,7 @@ bool task_refused(struct sched *sched, struct reservation *reservation, const ch
 
 static void maybe_completed(struct sched *sched, struct job *job)
 {
-	bool all = job->counts.granted + job->counts.live == 0 && job->counts.claims == 0;
+	bool all = job_active(job) == 0;
 
 	if (!job_state_is_final((enum job_state)job->s.state) && all &&
 	    job->ended >= min64(job->r.min_available, job->r.tasks))
@@ -528,36 +533,78 @@ static void note_use(struct sched *sched, struct reservation *reservation,
 
 static void task_fail(struct sched *sched, struct job *job, int place, const struct task_end *end)
 {
+	static const char killed[] = "it was killed";
 	struct buffer message = { 0 };
 
 	job->s.exit_code = end->exit_code;
-	buffer_print(&message, "task %d ended with %lld", place, (long long)end->exit_code);
-	if (end->message && *end->message)
-		buffer_print(&message, ": %s", end->message);
+	if (end->message && strncmp(end->message, killed, strlen(killed)) == 0)
+		buffer_print(&message, "task %d %s", place, end->message + strlen("it "));
+	else
+		buffer_print(&message, "task %d ended with %lld%s%s", place,
+		             (long long)end->exit_code, end->message && *end->message ? ": " : "",
+		             end->message ? end->message : "");
 	job_end(sched, job, JOB_FAILED, message.data);
 	buffer_free(&message);
 }
 
-/* The task exited: its job continues, is done, or has failed. */
+/* Others had its memory: that is not its failure. */
+static bool task_may_run_again(const struct sched *sched, const struct job *job,
+                               const struct task_end *end)
+{
+	return end->foreign && end->exit_code != 0 &&
+	       !job_state_is_final((enum job_state)job->s.state) &&
+	       job->s.foreign_requeues < sched->config.foreign_requeues;
+}
+
+static void task_run_again(struct sched *sched, struct job *job, int place,
+                           const struct task_end *end)
+{
+	struct buffer message = { 0 };
+	int64_t doublings = min64(job->s.foreign_requeues, BACKOFF_DOUBLINGS);
+
+	job->s.foreign_requeues++;
+	job->s.not_before_ms = sched_now(sched) + (sched->config.refuse_backoff_ms << doublings);
+	buffer_print(&message, "task %d ended with %lld while %s: queued again, %lld of %lld times",
+	             place, (long long)end->exit_code,
+	             end->message && *end->message ? end->message : "others used its memory",
+	             (long long)job->s.foreign_requeues, (long long)sched->config.foreign_requeues);
+	job_set_message(sched, job, message.data);
+	buffer_free(&message);
+	job_drop_claims(sched, job);
+	job_stop(sched, job);
+}
+
+/* The task exited: its job continues, is done, has failed, or is queued again. */
 static void ended(struct sched *sched, struct reservation *reservation, const struct task_end *end)
 {
 	struct job *job = reservation->job;
 	struct task *task = &job->tasks[reservation->task];
+	bool lost = phase_is_suspended(reservation->phase) && end->exit_code != 0;
+	bool again = task_may_run_again(sched, job, end);
+	enum run_ending failed = again ? RUN_REQUEUED : RUN_FAILED;
 
-	ledger_phase(sched, reservation, PHASE_RELEASING, false);
+	if (lost) {
+		suspend_lost(sched, reservation);
+		task_stop(sched, reservation, true, RUN_REQUEUED);
+		task_event(sched, reservation, EVENT_TASK_ENDED, end->exit_code);
+		return;
+	}
+	ledger_phase(&sched->ledger, reservation, PHASE_RELEASING, false);
 	reservation->since_ms = sched_now(sched);
-	reservation->ending = end->exit_code == 0 ? RUN_COMPLETED : RUN_FAILED;
-	reservation->requeue = false;
+	reservation->ending = end->exit_code == 0 ? RUN_COMPLETED : failed;
+	reservation->requeue = again;
 	sched_dirty_reservation(sched, reservation);
 	reservation_watch(sched, reservation);
 	task->ended_ms = max64(sched_now(sched) - counted(end->ago_ms),
 	                       min64(task->started_ms, sched_now(sched)));
 	task->exit_code = end->exit_code;
-	set_state(sched, job, reservation->task, TASK_ENDED);
+	task_set_state(sched, job, reservation->task, again ? TASK_STOPPING : TASK_ENDED);
 	task_event(sched, reservation, EVENT_TASK_ENDED, end->exit_code);
 	if (job_state_is_final((enum job_state)job->s.state))
 		return;
-	if (end->exit_code == 0) {
+	if (again) {
+		task_run_again(sched, job, reservation->task, end);
+	} else if (end->exit_code == 0) {
 		job->ended++;
 		maybe_completed(sched, job);
 	} else {
@@ -598,7 +645,7 @@ bool task_notice(struct sched *sched, struct reservation *reservation, int32_t n
 		return error_set(error, ERROR_CONFLICT, "reservation %lld is not running",
 		                 (long long)reservation->id);
 	buffer_print(&text, "task %d: %s", reservation->task, message ? message : "");
-	set_message(sched, job, text.data);
+	job_set_message(sched, job, text.data);
 	buffer_free(&text);
 	task_event(sched, reservation, (enum event_kind)(EVENT_TASK_OVER + notice), 0);
 	return true;
@@ -623,10 +670,10 @@ bool task_checkpoint(struct sched *sched, struct reservation *reservation, struc
 static void task_back(struct sched *sched, struct job *job, int place, bool requeue)
 {
 	if (requeue && !job_state_is_final((enum job_state)job->s.state)) {
-		set_state(sched, job, place, TASK_PENDING);
+		task_set_state(sched, job, place, TASK_PENDING);
 		restart_split(sched, job);
 	} else {
-		set_state(sched, job, place, TASK_ENDED);
+		task_set_state(sched, job, place, TASK_ENDED);
 	}
 	forget_run(sched, job);
 	job_settle(sched, job);

@@ -15,6 +15,9 @@ struct only_node {
 struct only_mix {
 	struct rows mix;
 };
+struct only_charges {
+	struct rows charges;
+};
 struct only_units {
 	int64_t units;
 };
@@ -28,6 +31,7 @@ struct only_reservation {
 #define ID_FIELDS(F, T) F(T, id)
 #define NODE_FIELDS(F, T) F(T, node)
 #define MIX_FIELDS(F, T) F(T, mix, .width = MIX_WIDTH)
+#define CHARGE_FIELDS(F, T) F(T, charges, .width = CHARGE_WIDTH)
 #define UNITS_FIELDS(F, T) F(T, units)
 #define RESERVATION_FIELDS(F, T) F(T, reservation_id)
 
@@ -46,11 +50,12 @@ struct only_reservation {
 	F(T, running, LIST(T, running_count, reservation_type)) F(T, snapshot)                     \
 	F(T, slots, LIST(T, slot_count, slot_report_type))                                         \
 	F(T, coming, LIST(T, coming_count, reservation_type))
+#define REPORT_MORE_FIELDS(F, T) F(T, slowdowns_c, .width = 1)
 #define GPU_FIELDS(F, T)                                                                           \
 	F(T, uuid) F(T, foreign_mib) F(T, temperature_c) F(T, healthy)                             \
 	F(T, measurements, LIST(T, measurement_count, measurement_type)) F(T, node)
 
-#define SUBMIT_FIELDS(F, T) F(T, array_from) F(T, array_to) F(T, hold) F(T, check_possible)
+#define SUBMIT_FIELDS(F, T) F(T, array_from) F(T, array_to) F(T, array_indices, .width = 1) F(T, hold) F(T, check_possible)
 #define REPRIORITISE_FIELDS(F, T) F(T, id) F(T, priority)
 #define STATE_FIELDS(F, T) F(T, name) F(T, state, .words = &node_state_words)
 #define DRAIN_FIELDS(F, T) F(T, name) F(T, draining)
@@ -58,13 +63,18 @@ struct only_reservation {
 #define USE_FIELDS(F, T)                                                                           \
 	F(T, ago_ms) F(T, use.peak_mib) F(T, use.gpu_ms) F(T, use.energy_mj)                       \
 	F(T, use.host_peak_bytes) F(T, use.cpu_ms) F(T, use.limit_mib) F(T, use.guard_peak_mib)    \
-	F(T, use.refusals) F(T, use.refused_mib) F(T, use.unguarded)
+	F(T, use.refusals) F(T, use.refused_mib) F(T, use.unguarded) F(T, foreign)
+#define MOVED_FIELDS(F, T) F(T, ago_ms)
 #define NOTICE_FIELDS(F, T)                                                                        \
 	F(T, reservation_id) F(T, notice, .words = &task_notice_words) F(T, message) F(T, node)
 #define MODEL_FIELDS(F, T) F(T, administrator)
-#define REQUEST_FIELDS(F, T) F(T, request_id) F(T, model_id) F(T, tenant_id) F(T, lease_ms)
+#define REQUEST_FIELDS(F, T) F(T, request_id) F(T, model_id) F(T, tenant_id) F(T, lease_ms) F(T, slot_id)
 #define DONE_FIELDS(F, T) F(T, request_id) F(T, end, .words = &request_end_words)
 #define CLOCK_FIELDS(F, T) F(T, to_ms) F(T, clamp)
+#define FACTS_FIELDS(F, T)                                                                         \
+	F(T, name) F(T, resources) F(T, taken) F(T, taken_cpu_milli) F(T, taken_host_bytes)
+#define NODE_CLASS_FIELDS(F, T) F(T, name) F(T, nodes)
+#define GUEST_FIELDS(F, T) F(T, name) F(T, node) F(T, marks) F(T, rules) F(T, ending)
 #define SLOT_FIELDS(F, T) F(T, reservation_id) F(T, address) F(T, message) F(T, released) F(T, node)
 /* clang-format on */
 
@@ -73,6 +83,7 @@ TYPE head_type = RECORD_TYPE("command", 0, struct command, HEAD_FIELDS);
 TYPE id_type = RECORD_TYPE("command", 0, struct only_id, ID_FIELDS);
 TYPE node_type = RECORD_TYPE("command", 0, struct only_node, NODE_FIELDS);
 TYPE mix_type = RECORD_TYPE("mix", 0, struct only_mix, MIX_FIELDS);
+TYPE charge_type = RECORD_TYPE("charges", 0, struct only_charges, CHARGE_FIELDS);
 TYPE units_type = RECORD_TYPE("pass", 0, struct only_units, UNITS_FIELDS);
 TYPE reservation_type = RECORD_TYPE("running", 1, struct only_reservation, RESERVATION_FIELDS);
 TYPE device_type = RECORD_TYPE("device", 0, struct device, DEVICE_FIELDS);
@@ -81,6 +92,8 @@ const struct record_type measurement_type =
 TYPE slot_report_type = RECORD_TYPE("slot", 1, struct slot_report, SLOT_REPORT_FIELDS);
 const struct record_type node_report_type =
     RECORD_TYPE("node_report", 0, struct node_report_command, REPORT_FIELDS);
+const struct record_type node_report_more_type =
+    RECORD_TYPE("node_report", 0, struct node_report_command, REPORT_MORE_FIELDS);
 TYPE gpu_type = RECORD_TYPE("gpu_report", 0, struct gpu_report_command, GPU_FIELDS);
 TYPE submit_type = RECORD_TYPE("submit", 0, struct submit_command, SUBMIT_FIELDS);
 TYPE reprioritise_type = RECORD_TYPE("reprioritise", 0, MEMBER(reprioritise), REPRIORITISE_FIELDS);
@@ -88,11 +101,15 @@ TYPE state_type = RECORD_TYPE("node_state", 0, MEMBER(node_state), STATE_FIELDS)
 TYPE drain_type = RECORD_TYPE("node_drain", 0, MEMBER(drain), DRAIN_FIELDS);
 TYPE task_type = RECORD_TYPE("task", 0, MEMBER(task), TASK_FIELDS);
 TYPE use_type = RECORD_TYPE("task", 0, MEMBER(task), USE_FIELDS);
+TYPE moved_type = RECORD_TYPE("task", 0, MEMBER(task), MOVED_FIELDS);
 TYPE notice_type = RECORD_TYPE("task", 0, MEMBER(task), NOTICE_FIELDS);
 TYPE model_type = RECORD_TYPE("put_model", 0, struct model_command, MODEL_FIELDS);
 TYPE request_type = RECORD_TYPE("request", 0, struct request_command, REQUEST_FIELDS);
 TYPE done_type = RECORD_TYPE("request_done", 0, MEMBER(done), DONE_FIELDS);
 TYPE clock_type = RECORD_TYPE("clock", 0, MEMBER(clock), CLOCK_FIELDS);
+TYPE facts_type = RECORD_TYPE("node_facts", 0, struct node_facts_command, FACTS_FIELDS);
+TYPE node_class_type = RECORD_TYPE("node_class", 0, MEMBER(node_class), NODE_CLASS_FIELDS);
+TYPE guest_type = RECORD_TYPE("guest", 0, struct guest_command, GUEST_FIELDS);
 TYPE slot_type = RECORD_TYPE("slot", 0, MEMBER(slot), SLOT_FIELDS);
 
 /* A kind of command: its name, and up to two descriptions of its member. */
@@ -112,7 +129,7 @@ static const struct variant variants[COMMAND_KINDS] = {
 	[COMMAND_UNHOLD] = { "release", { &id_type } },
 	[COMMAND_REQUEUE] = { "requeue", { &id_type } },
 	[COMMAND_REPRIORITISE] = { "reprioritise", { &reprioritise_type } },
-	[COMMAND_NODE_REPORT] = { "node_report", { &node_report_type } },
+	[COMMAND_NODE_REPORT] = { "node_report", { &node_report_type, &node_report_more_type } },
 	[COMMAND_GPU_REPORT] = { "gpu_report", { &gpu_type } },
 	[COMMAND_NODE_STATE] = { "node_state", { &state_type } },
 	[COMMAND_NODE_DRAIN] = { "node_drain", { &drain_type } },
@@ -137,6 +154,15 @@ static const struct variant variants[COMMAND_KINDS] = {
 	[COMMAND_PASS] = { "pass", { &units_type } },
 	[COMMAND_TASK_NOTICE] = { "task_notice", { &notice_type } },
 	[COMMAND_CLOCK] = { "clock", { &clock_type } },
+	[COMMAND_NODE_FACTS] = { "node_facts", { &facts_type } },
+	[COMMAND_PUT_NODE_CLASS] = { "put_node_class", { &node_class_type } },
+	[COMMAND_PUT_GUEST] = { "put_guest", { &guest_type } },
+	[COMMAND_REMOVE_GUEST] = { "remove_guest", { &node_type } },
+	[COMMAND_CHARGE] = { "charge", { &charge_type } },
+	[COMMAND_SUSPEND] = { "suspend", { &id_type } },
+	[COMMAND_RESUME] = { "resume", { &id_type } },
+	[COMMAND_TASK_SUSPENDED] = { "task_suspended", { &task_type, &moved_type } },
+	[COMMAND_TASK_RESUMED] = { "task_resumed", { &task_type, &moved_type } },
 };
 
 #define MEMBER_OFFSET offsetof(struct command, id)
@@ -206,7 +232,8 @@ static bool is_of_task(enum command_kind kind)
 {
 	return kind == COMMAND_TASK_STARTED || kind == COMMAND_TASK_REFUSED ||
 	       kind == COMMAND_TASK_EXITED || kind == COMMAND_TASK_CHECKPOINT ||
-	       kind == COMMAND_TASK_NOTICE || kind == COMMAND_MEMORY_RELEASED;
+	       kind == COMMAND_TASK_NOTICE || kind == COMMAND_MEMORY_RELEASED ||
+	       kind == COMMAND_TASK_SUSPENDED || kind == COMMAND_TASK_RESUMED;
 }
 
 struct command *command_copy(struct arena *arena, const struct command *command)

@@ -8,7 +8,7 @@
 #include "core/record/record.h"
 
 /* Units of work that the service gives a pass, so that no pass keeps requests waiting. */
-#define PASS_UNITS_DEFAULT INT64_C(1000)
+#define PASS_UNITS_DEFAULT INT64_C(500)
 
 enum command_kind {
 	COMMAND_START, /* a scheduler begins: new term, nodes must report again */
@@ -46,6 +46,15 @@ enum command_kind {
 	COMMAND_PASS,        /* decide now */
 	COMMAND_TASK_NOTICE, /* for people: what the node has to say about a task */
 	COMMAND_CLOCK,       /* the clock was wrong: all times move with it */
+	COMMAND_NODE_FACTS,  /* counted resources of a node, and what others take of it */
+	COMMAND_PUT_NODE_CLASS,
+	COMMAND_PUT_GUEST, /* new, or as it is now */
+	COMMAND_REMOVE_GUEST,
+	COMMAND_CHARGE,         /* tenants were served tokens that cost something */
+	COMMAND_SUSPEND,        /* a job's GPU memory goes to host memory, as a person wishes */
+	COMMAND_RESUME,         /* it may come back */
+	COMMAND_TASK_SUSPENDED, /* the node has done so, or could not */
+	COMMAND_TASK_RESUMED,
 	COMMAND_KINDS,
 };
 
@@ -82,14 +91,31 @@ struct request_command {
 	int64_t model_id;
 	int64_t tenant_id; /* who asks; 0: an administrator, or the system itself */
 	int64_t lease_ms;  /* 0: as configured */
+	int64_t slot_id;   /* it is in flight in this slot already, or must be; 0: wherever */
 };
 
 struct submit_command {
 	struct job_record job;        /* id, array_id, submitted_ms are the core's to fill */
 	int64_t array_from, array_to; /* an array of jobs when array_to > 0 */
+	struct rows array_indices;    /* the array has these alone, ascending, all of them from
+	                                 array_from to array_to; none: every index */
 	bool hold;
 	bool check_possible; /* refuse what could never run on this cluster's hardware */
 };
+
+/* Jobs that it makes, once its array is known to be good. */
+static inline int64_t submit_count(const struct submit_command *submit)
+{
+	if (submit->array_indices.count > 0)
+		return submit->array_indices.count;
+	return submit->array_to > 0 ? submit->array_to - submit->array_from + 1 : 1;
+}
+/* The index of the job at that place of the array, from 0. */
+static inline int64_t submit_array_index(const struct submit_command *submit, int64_t place)
+{
+	return submit->array_indices.count > 0 ? submit->array_indices.at[place]
+	                                       : submit->array_from + place;
+}
 
 struct node_report_command {
 	const char *name, *boot, *zone, *rack, *labels;
@@ -108,6 +134,9 @@ struct node_report_command {
 	 * made the snapshot: nothing follows from not being named there. */
 	const int64_t *coming;
 	int64_t coming_count;
+	/* The temperatures at which the driver slows down `devices`, in their order, in degrees
+	 * Celsius. 0, or behind the end: not known. */
+	struct rows slowdowns_c;
 };
 
 /* `node`, here and below: the name of the node that reports. The core refuses what a node
@@ -121,6 +150,21 @@ struct gpu_report_command {
 	const char *node;
 };
 
+/* As the node's record says them; each replaces what was known. */
+struct node_facts_command {
+	const char *name, *resources, *taken;
+	int64_t taken_cpu_milli, taken_host_bytes;
+};
+
+struct guest_command {
+	const char *name, *node, *marks, *rules;
+	bool ending;
+};
+
+/* A tenant was served by a model of another for that much, in millionths of the currency. */
+enum charge_column { CHARGE_TENANT, CHARGE_MODEL_TENANT, CHARGE_AMOUNT, CHARGE_WIDTH };
+#define CHARGE_MOST (INT64_C(1) << 52)
+
 struct command {
 	enum command_kind kind;
 	int64_t now_ms;
@@ -128,7 +172,8 @@ struct command {
 		struct config_record configure;
 		struct tenant_record tenant; /* PUT_TENANT: id 0 makes a new one; its meters are
 		                                ignored */
-		int64_t id; /* DELETE_TENANT, CANCEL, HOLD, RELEASE, REQUEUE, REMOVE_MODEL */
+		int64_t id; /* DELETE_TENANT, CANCEL, HOLD, RELEASE, REQUEUE, REMOVE_MODEL, SUSPEND,
+		               RESUME */
 		struct submit_command submit;
 		struct {
 			int64_t id, priority;
@@ -147,11 +192,13 @@ struct command {
 		struct {
 			int64_t reservation_id;
 			int64_t exit_code;
-			bool released;
+			bool released; /* SUSPENDED, RESUMED: it is done; else it is as before */
 			const char *message;
 			int32_t notice;      /* NOTICE: enum task_notice */
-			int64_t ago_ms;      /* EXITED: so long ago, by the node's clock */
+			int64_t ago_ms;      /* EXITED: so long ago, by the node's clock;
+			                        SUSPENDED, RESUMED: it took so long */
 			struct task_use use; /* EXITED: of this run */
+			bool foreign;        /* EXITED: foreign memory took what it had reserved */
 			const char *node;
 		} task;
 		struct model_command model;
@@ -171,13 +218,22 @@ struct command {
 			int64_t to_ms; /* what the clock says now */
 			bool clamp;    /* see clock_move */
 		} clock;
-		struct rows mix; /* MIX_WIDTH: gpu thousandths, gpu count, cpu, weight */
-		int64_t units;   /* PASS: work at the most; see pass_run */
+		struct node_facts_command facts;
+		struct {
+			const char *name, *nodes; /* no nodes: the class is forgotten */
+		} node_class;
+		struct guest_command guest;
+		const char *guest_name; /* REMOVE_GUEST */
+		struct rows charges;    /* enum charge_column */
+		struct rows mix;        /* MIX_WIDTH: gpu thousandths, gpu count, cpu, weight */
+		int64_t units;          /* PASS: work at the most; see pass_run */
 	};
 };
 
 /* What reports are made of, for others who carry them. */
 extern const struct record_type measurement_type, node_report_type;
+/* What older agents do not say in a report. */
+extern const struct record_type node_report_more_type;
 
 /* "put_tenant", ...; "unknown" for what is not a kind. */
 const char *command_kind_name(enum command_kind kind);

@@ -1,22 +1,22 @@
 /* effects.c - what follows from a command: records, orders, events, a reply */
 #include "core/record/effects.h"
 
-static const struct words effect_words =
-    WORDS("put", "delete", "archive", "start", "stop", "load", "route", "event", "more");
+static const struct words effect_words = WORDS("put", "delete", "archive", "start", "stop", "load",
+                                               "route", "event", "more", "suspend", "resume");
 static const struct words route_words = WORDS("granted", "queued", "refused", "expired", "ended");
-const struct words event_words =
-    WORDS("job_submitted", "job_scheduled", "job_started", "job_preempted", "job_requeued",
-          "job_ended", "job_held", "job_released", "task_started", "task_ended", "node_changed",
-          "gpu_over", "gpu_free_again", "tenant_changed", "release_late", "model_changed",
-          "slot_loading", "slot_ready", "slot_stopping", "slot_gone", "model_failed", "task_over",
-          "task_idle", "task_unguarded", "node_misreported", "clock_moved");
+const struct words event_words = WORDS(
+    "job_submitted", "job_scheduled", "job_started", "job_preempted", "job_requeued", "job_ended",
+    "job_held", "job_released", "task_started", "task_ended", "node_changed", "gpu_over",
+    "gpu_free_again", "tenant_changed", "release_late", "model_changed", "slot_loading",
+    "slot_ready", "slot_stopping", "slot_gone", "model_failed", "task_over", "task_idle",
+    "task_unguarded", "node_misreported", "clock_moved", "job_suspended", "job_resumed");
 
 /* clang-format off */
 #define ORDER_FIELDS(F, T)                                                                         \
 	F(T, term) F(T, reservation_id) F(T, job_id) F(T, task) F(T, node_id) F(T, tenant_id)      \
 	F(T, grace_ms)                                                                             \
 	F(T, tasks) F(T, parts, .width = PART_WIDTH) F(T, cpu_milli) F(T, host_bytes) F(T, max_runtime_ms) \
-	F(T, lease_loss, .words = &lease_loss_words)
+	F(T, lease_loss, .words = &lease_loss_words) F(T, copy_bytes)
 
 #define LOAD_FIELDS(F, T)                                                                          \
 	F(T, term) F(T, reservation_id) F(T, model_id) F(T, node_id) F(T, tenant_id)               \
@@ -62,6 +62,8 @@ struct effect effect_copy(struct arena *arena, const struct effect *effect)
 		break;
 	case EFFECT_START:
 	case EFFECT_STOP:
+	case EFFECT_SUSPEND:
+	case EFFECT_RESUME:
 		copy.order.parts = rows_copy(arena, effect->order.parts, PART_WIDTH);
 		break;
 	case EFFECT_LOAD:
@@ -108,7 +110,8 @@ void effects_archive(struct effects *effects, enum record_kind kind, int64_t fir
 
 void effects_order(struct effects *effects, enum effect_kind kind, const struct task_order *order)
 {
-	INVARIANT(kind == EFFECT_START || kind == EFFECT_STOP);
+	INVARIANT(kind == EFFECT_START || kind == EFFECT_STOP || kind == EFFECT_SUSPEND ||
+	          kind == EFFECT_RESUME);
 	effects_add_copy(effects, &(struct effect){ .kind = kind, .order = *order });
 }
 
@@ -168,6 +171,8 @@ static void effect_encode(struct buffer *buffer, const struct effect *effect)
 		break;
 	case EFFECT_START:
 	case EFFECT_STOP:
+	case EFFECT_SUSPEND:
+	case EFFECT_RESUME:
 		fields_encode(buffer, &order_type, &effect->order);
 		break;
 	case EFFECT_LOAD:
@@ -217,6 +222,8 @@ static void effect_print(struct buffer *buffer, const struct effect *effect)
 		break;
 	case EFFECT_START:
 	case EFFECT_STOP:
+	case EFFECT_SUSPEND:
+	case EFFECT_RESUME:
 		fields_print(buffer, &order_type, &effect->order);
 		break;
 	case EFFECT_LOAD:

@@ -16,6 +16,8 @@ enum effect_kind {
 	EFFECT_ROUTE,   /* for the router: what becomes of a request. Volatile, never stored */
 	EFFECT_EVENT,   /* something that people watch for */
 	EFFECT_MORE,    /* the pass used up its units: there may be more to decide */
+	EFFECT_SUSPEND, /* order: move the GPU memory of this task to host memory */
+	EFFECT_RESUME,  /* order: and back */
 };
 
 enum event_kind {
@@ -45,6 +47,8 @@ enum event_kind {
 	EVENT_TASK_UNGUARDED,
 	EVENT_NODE_MISREPORTED, /* a node named a reservation of another's: `value` */
 	EVENT_CLOCK_MOVED,      /* the clock was wrong: all times moved by `value` ms */
+	EVENT_JOB_SUSPENDED,
+	EVENT_JOB_RESUMED,
 };
 
 /* An order names the term, so that a node refuses it from an older scheduler. */
@@ -55,6 +59,7 @@ struct task_order {
 	int64_t tasks;     /* START: how many tasks the job has */
 	struct rows parts; /* START: enum part_column */
 	int64_t cpu_milli, host_bytes;
+	int64_t copy_bytes;     /* SUSPEND: host memory for what it has on GPUs */
 	int64_t max_runtime_ms; /* START: the node ends it after that; 0: never */
 	int32_t lease_loss;     /* START: enum lease_loss */
 };

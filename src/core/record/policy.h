@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 
-struct sched;
+struct placement;
 struct search;
 struct choice;
 struct shape;
@@ -38,7 +38,7 @@ enum policy { PLACEMENT_POLICIES(POLICY_SYMBOL) POLICY_COUNT };
 #define POLICY_DEFAULT_NAME "worth"
 
 /* Scores a choice; the search keeps the lowest, by the name of the node among equals. */
-typedef int64_t policy_score(struct sched *sched, const struct search *search,
+typedef int64_t policy_score(struct placement *placement, const struct search *search,
                              struct choice *choice);
 #define POLICY_DECLARE(symbol, name, alias, score, ...) policy_score score;
 PLACEMENT_POLICIES(POLICY_DECLARE)
@@ -48,8 +48,8 @@ PLACEMENT_POLICIES(POLICY_DECLARE)
  * alone decides for a shape, `score` gives the score of the best choice on a node whose
  * summary is plain and uniform, without looking at its GPUs; TOURNAMENT_NONE if none fits.
  * It leaves promises and labels aside. */
-typedef bool policy_sees(struct sched *sched, const struct shape *shape);
-typedef int64_t policy_summary_score(struct sched *sched, const struct shape *shape,
+typedef bool policy_sees(struct placement *placement, const struct shape *shape);
+typedef int64_t policy_summary_score(struct placement *placement, const struct shape *shape,
                                      struct node_summary *summary);
 struct policy_cache {
 	bool by_view;

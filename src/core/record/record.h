@@ -24,9 +24,13 @@ enum record_kind {
 	RECORD_SLOT,
 	RECORD_RESERVATION,
 	RECORD_PROMISE,
-	RECORD_LESSON,
+	RECORD_GUESS,
+	RECORD_OUTCOME,
 	RECORD_MIX,
 	RECORD_BACKOFF,
+	RECORD_NODE_CLASS,
+	RECORD_GUEST,
+	RECORD_TRIAL,
 	RECORD_DECISION, /* from here on: kept for readers, never loaded */
 	RECORD_RUN,
 	RECORD_PRICE,
@@ -45,6 +49,7 @@ struct meta_record {
 	int64_t timed_ms;         /* what time alone changes about jobs is done up to here */
 	int64_t promise_after_ms; /* expected starts are not looked at again before */
 	int64_t last_run_id;
+	int64_t last_class_id, last_guest_id;
 };
 
 /* Settings. One row, id 1. */
@@ -57,7 +62,7 @@ struct config_record {
 	int32_t default_priority;
 	int64_t ageing_per_minute; /* points of priority that a minute of waiting adds */
 	int64_t ageing_cap;        /* points that waiting can add at the most */
-	int64_t thermal_threshold_c, thermal_resume_c; /* hot at or above; cool again at or below */
+	int64_t thermal_threshold_c, thermal_resume_c; /* see heat.h; 0: by the GPU */
 	int64_t usage_half_life_ms;
 	int64_t usage_influence;    /* thousandths: how strongly past use lowers a share */
 	int64_t min_runtime_ms;     /* no task is a victim before it ran that long */
@@ -67,15 +72,21 @@ struct config_record {
 	int64_t refuse_backoff_ms; /* wait after a node refused, doubled each time up to 64 times */
 	int64_t grace_ms;          /* between notice and kill, told to the node */
 	int64_t retention_ms;      /* a finished job stays in memory that long */
+	int64_t predict_jobs;      /* finished jobs to predict from, up to twice that; 0: off */
+	int64_t predict_experts;   /* keys by which durations are learned, at the most */
 	int64_t promise_jobs;      /* how many waiting jobs have a promised start */
 	int64_t promise_gpus;      /* thousandths: jobs that ask for less get none */
 	int64_t foreign_tolerance_mib; /* foreign memory that a GPU given whole may have on it */
-	int64_t search_pause_us; /* pause after a search without victims, for each one examined */
-	int64_t search_width;    /* nodes scored for one task before the best is taken */
-	int32_t time_sharing;    /* enum time_sharing */
-	int64_t sharing_wait_ms; /* who waited that long goes before all who share with it */
-	int64_t sharing_turn_ms; /* and then runs for that long at the least */
-	int64_t lease_ms;        /* a request in flight ends if it is not renewed for this long */
+	int64_t search_pause_us;  /* pause after a search without victims, for each one examined */
+	int64_t search_width;     /* nodes scored for one task before the best is taken */
+	int32_t time_sharing;     /* enum time_sharing */
+	int64_t sharing_wait_ms;  /* who waited that long goes before all who share with it */
+	int64_t sharing_turn_ms;  /* and then runs for that long at the least */
+	int64_t lease_ms;         /* a request in flight ends if it is not renewed for this long */
+	int64_t foreign_requeues; /* of a job that failed while foreign memory took its own */
+	int64_t loads_per_gpu;    /* slots that load onto one GPU at once, beside overdue ones */
+	int32_t suspend;          /* enum suspend_consent: of jobs that say nothing */
+	int64_t suspend_host;     /* thousandths of a node's host memory, for suspended tasks */
 };
 
 struct tenant_record {
@@ -93,12 +104,16 @@ struct tenant_record {
 	int64_t queue_max;         /* waiting jobs; UNLIMITED */
 	int64_t cost_per_gpu_hour; /* millionths of the currency */
 	int64_t budget_per_month;  /* millionths of the currency; UNLIMITED */
+	/* Of what it asks models, by all gateways together; 0: no limit. */
+	int64_t requests_per_minute, tokens_per_minute, max_streams;
 	/* What it used, as of `metered_ms`; what it holds is added from there on. */
 	int64_t metered_ms;
 	int64_t usage_gpu, usage_cpu, usage_host; /* decayed amount x seconds; of host memory MiB x
 	                                             seconds */
 	int64_t gpu_ms;                           /* thousandths of GPUs x ms, ever */
 	int64_t cost, month, month_cost; /* ever; the month (year * 12 + month - 1) and its cost */
+	int64_t token_cost;              /* the part of `cost` that was for tokens of models */
+	int64_t token_credit;            /* what others were charged for tokens of its models */
 	int64_t jobs_completed, jobs_failed, jobs_cancelled;
 };
 
@@ -109,7 +124,13 @@ struct node_record {
 	int64_t cpu_milli, host_bytes;
 	int32_t state; /* enum node_state */
 	bool draining;
-	bool reported; /* since the scheduler's last start */
+	bool reported;         /* since the scheduler's last start */
+	const char *resources; /* counted: "name=n" pairs, one a line */
+	/* What others than this scheduler take of it: facts, like foreign memory. */
+	const char *taken; /* of counted resources, in the same form */
+	int64_t taken_cpu_milli, taken_host_bytes;
+	/* Learned: what moving 1 GiB of GPU memory to host memory takes, and back; 0: unknown. */
+	int64_t suspend_ms, resume_ms;
 };
 
 struct gpu_record {
@@ -117,7 +138,7 @@ struct gpu_record {
 	const char *uuid, *model, *mig_parent;
 	int64_t place; /* index on its node */
 	int64_t capacity_mib, overhead_mib, foreign_mib;
-	int64_t temperature_c;
+	int64_t temperature_c, slowdown_c; /* slowdown_c: see struct node_report_command */
 	int64_t nvlink_group; /* GPUs of a node with the same number are linked; 0: not */
 	int64_t aliases;      /* devices that the node advertised under this UUID */
 	bool hot, healthy, mig_mode;
@@ -137,19 +158,30 @@ struct job_record {
 	bool preemptible, movable; /* movable: has checkpoints, may be moved to consolidate */
 	const char *gpu_models;    /* allowed models, separated by '|'; empty: any */
 	const char *node_labels;   /* required "key=value" pairs, sorted, separated by newlines */
+	/* As in queue/demand.h; empty in most jobs. */
+	const char *resources;  /* counted, of each task: "name=n", one a line */
+	const char *rules;      /* about other tasks, one a line */
+	const char *marks;      /* by which rules select its tasks: "key=value", one a line */
+	const char *node_class; /* its tasks go to the nodes of this class alone */
 	int32_t closeness;
 	bool closeness_required;
 	int32_t lease_loss;
 	int64_t max_runtime_ms, deadline_ms; /* 0: none */
-	int64_t estimate_ms; /* how long it should run, as its owner says; 0: says nothing */
-	struct rows depends; /* job id, enum dependency */
+	int64_t estimate_ms;        /* how long it should run, as its owner says; 0: says nothing */
+	struct rows depends;        /* job id, enum dependency */
+	struct rows depends_arrays; /* first job's id, enum dependency, jobs of the array */
+	int64_t begin_ms;           /* does not start before; 0: any time */
 	int64_t array_id, array_index, array_limit; /* array_id: the first job's id; 0: not an array
 	                                             */
+	int64_t array_first, array_last, array_count; /* the least and the greatest index of its
+	                                                 array, and how many jobs that has */
 	const char *idempotency_key;
 	const char *user; /* who submitted it; empty: unknown */
 	int64_t submitted_ms;
 	int64_t request_hash; /* of the request that the key came with; 0: any request may repeat it
 	                       */
+	int32_t suspend;      /* enum suspend_consent */
+	int64_t program;      /* hash of what it runs: command and image; 0: unknown */
 };
 
 struct job_state_record {
@@ -159,18 +191,34 @@ struct job_state_record {
 	int64_t queued_ms;     /* its age in the queue counts from here */
 	int64_t not_before_ms; /* not tried before: a node refused it */
 	int64_t refusals;
-	int64_t expected_ms; /* expected duration; 0: unknown */
-	int64_t confidence;  /* of that, thousandths */
-	int64_t start;       /* number of its last start or checkpoint; 0: never started */
+	int64_t expected_ms;     /* expected duration, the median; 0: unknown */
+	int64_t expected_p90_ms; /* nine of ten such jobs end by then; 0: unknown */
+	int64_t confidence;      /* of that, thousandths */
+	int64_t guess;           /* id of what was said when it was submitted; 0: none */
+	int64_t start;           /* number of its last start or checkpoint; 0: never started */
 	int64_t started_ms, checkpoint_ms, completed_ms, short_since_ms; /* short: below its minimum
 	                                                                  */
 	int64_t preempted_count;
 	int64_t served_ms; /* how long it ran before it was last stopped, in all */
 	int64_t exit_code;
 	const char *message;
+	int64_t foreign_requeues; /* queued again because foreign memory took its own */
+	int64_t suspended_ms;     /* since when it is being suspended, or is; 0: not */
+	int64_t paused_ms;        /* of this run, without the time since `suspended_ms` */
+	int64_t suspends;         /* how often it was suspended */
+	bool parked;              /* by a person: only a person lets it resume */
 };
 
-enum task_state { TASK_PENDING, TASK_PLACED, TASK_RUNNING, TASK_STOPPING, TASK_ENDED };
+enum task_state {
+	TASK_PENDING,
+	TASK_PLACED,
+	TASK_RUNNING,
+	TASK_STOPPING,
+	TASK_ENDED,
+	TASK_SUSPENDING,
+	TASK_SUSPENDED,
+	TASK_RESUMING,
+};
 
 /* Written from a task's first placement on. */
 struct task_record {
@@ -212,6 +260,10 @@ struct model_record {
 	                    */
 	int32_t policy;    /* enum slot_policy */
 	const char *gpu_models, *node_labels; /* where it may be loaded; as for a job */
+	/* For gateways. The prices are for a million tokens, in millionths of the currency. */
+	int64_t price_input, price_cached, price_output;
+	int64_t queue_timeout_ms; /* how long a request waits at most; 0: the gateway's own */
+	int32_t keep_alive;       /* enum keep_alive */
 	/* What became of it: kept by the core. */
 	bool removed;     /* no more requests; gone with its last slot */
 	int64_t load_ms;  /* what loading it takes, from the loads so far; 0: unknown */
@@ -220,6 +272,9 @@ struct model_record {
 	const char *message;              /* of the last one */
 };
 #define MODEL_SPLIT_WIDTH 2
+
+/* What a stream gets while it waits for a model to load. */
+enum keep_alive { KEEP_ALIVE_COMMENT, KEEP_ALIVE_CHUNK, KEEP_ALIVE_OFF };
 
 /* One loaded instance of a model. Its key is that of its reservation. */
 struct slot_record {
@@ -232,6 +287,7 @@ struct slot_record {
 	int64_t ordered_ms;  /* when its node was told to load it; 0: not yet */
 	int64_t ready_ms;    /* 0: not yet */
 	int64_t used_ms;     /* a request began or ended then, at the latest; see route.h */
+	int64_t overdue_ms;  /* loading: from then on others load beside it; 0: they may now */
 };
 
 enum part_column { PART_GPU, PART_MIB, PART_SHARE, PART_MEASURED, PART_WHOLE, PART_WIDTH };
@@ -249,6 +305,10 @@ struct reservation_record {
 	int64_t counted_ms, started_ms; /* counts for its tenant, lives since; 0: not (yet) */
 	int32_t ending;                 /* enum run_ending */
 	int64_t run_id;                 /* it counts no more, and this is its run; 0: none */
+	int64_t saved_ms;               /* with run_id: its work up to then was safe; 0: nothing */
+	bool away;                      /* its GPU memory is in host memory */
+	int64_t copy_bytes;             /* host memory for that, beside host_bytes */
+	int64_t ended_ms;               /* when the run with `run_id` ended; 0: none */
 };
 
 /* How a run came to its end. */
@@ -263,6 +323,7 @@ enum run_ending {
 	RUN_REFUSED,   /* its node did not start it */
 	RUN_WITHDRAWN, /* a claim that was given up */
 	RUN_UNLOADED,  /* a slot that was stopped */
+	RUN_SUSPENDED, /* its GPU memory went to host memory */
 };
 
 /* The period in which a reservation counted for its tenant, which is billed: from its claim or
@@ -278,6 +339,7 @@ struct run_record {
 	int32_t ending;                         /* enum run_ending */
 	/* Measured by the node; 0 until it has said. */
 	int64_t exit_code, peak_mib, energy_mj;
+	int64_t saved_ms; /* the job's last checkpoint in it; 0: there was none */
 };
 
 /* What a GPU-hour costs a tenant from then on. */
@@ -296,14 +358,27 @@ struct promise_record {
 };
 #define PROMISE_WIDTH 4
 
-/* What jobs of one kind took: the predictor's memory. */
-struct lesson_record {
-	int64_t id;           /* hash of tenant and pattern */
-	int64_t tenant_id;    /* 0: of all tenants */
-	const char *pattern;  /* name with its numbers cut out; empty: any */
-	int64_t samples;      /* how many were seen, capped */
-	int64_t mean, spread; /* of log2(ms) in 1/1024: running mean, mean deviation */
-	int64_t last_ms;
+/* What was said about a job when it was submitted, or about several: see queue/predict.h. */
+struct guess_record {
+	int64_t id;         /* of the first of the jobs */
+	int64_t key;        /* jobs of one key that are submitted before another ends share it */
+	const char *voices; /* see core/predict/guess_text.h */
+	int64_t after;      /* the last outcome by then */
+	int64_t p50_ms, p90_ms, confidence, samples; /* of struct prediction */
+	int32_t basis;
+};
+
+/* A job that ended: what it was known by, what it took, and what had been said. */
+struct outcome_record {
+	int64_t id, segment;
+	bool closes; /* it filled its segment: the one before is not needed any more */
+	int64_t tenant_id, user, tenant, name, pattern, size, limit_ms; /* struct traits */
+	int64_t took_ms, ended_ms;
+	int64_t peers;          /* jobs of its user that ran then */
+	int64_t experts;        /* how many there could be then */
+	int32_t basis;          /* of what was said */
+	int64_t p50_ms, p90_ms; /* 0: nothing */
+	const char *voices;     /* see core/predict/guess_text.h */
 };
 
 /* The kinds of tasks that arrive, for the fragmentation policy. One row, id 1. */
@@ -327,24 +402,50 @@ struct backoff_record {
 	int64_t priority; /* of the jobs that it holds for, at the most */
 };
 
+/* Which nodes may take tasks of one class, as found by whoever knows what the class asks for. */
+struct node_class_record {
+	int64_t id;
+	const char *name;
+	const char *nodes; /* lines "mask name<tab>reason": enum node_class_bit; see cluster.h */
+};
+
+/* A guest: work on a node that another scheduler placed there. What it takes is in the node's
+ * record; rules of tasks select it by its marks, and its own keep tasks away. */
+struct guest_record {
+	int64_t id, node_id;
+	const char *name; /* unique */
+	const char *marks, *rules;
+	bool ending; /* on its way out: it counts for no spread */
+};
+
+/* What is known about suspending one program on one model of GPU. */
+struct trial_record {
+	int64_t id; /* hash of both */
+	int64_t program;
+	const char *gpu_model;
+	int64_t done, lost; /* suspended and resumed; lost by it */
+};
+
 enum decision_kind {
-	DECISION_START,   /* placed where it fits now */
-	DECISION_CLAIM,   /* promised memory that is being freed */
-	DECISION_RECLAIM, /* victims of other tenants make room */
-	DECISION_PREEMPT, /* victims of the same tenant and lower priority make room */
-	DECISION_MOVE,    /* others move so that it fits */
-	DECISION_WAIT,    /* not preempted for: the victims end soon */
-	DECISION_PROMISE, /* expected start given or changed */
-	DECISION_EVICTED, /* this job was stopped for another */
-	DECISION_LAPSED,  /* a claim was given up: the release took too long */
-	DECISION_GANG,    /* a gang below its minimum was stopped */
-	DECISION_GROW,    /* an elastic job got another task */
-	DECISION_EVICT,   /* idle slots make room for a job or a slot */
-	DECISION_LOAD,    /* a slot was placed where it fits now, or its memory is back */
-	DECISION_UNLOAD,  /* this slot goes: for another, or because its model is removed */
-	DECISION_ADOPT,   /* a slot that a node had is known now */
-	DECISION_FAIL,    /* a load failed or took too long, or a slot died */
-	DECISION_SHARE,   /* others of its tenant and priority, who take longer, make room */
+	DECISION_START,     /* placed where it fits now */
+	DECISION_CLAIM,     /* promised memory that is being freed */
+	DECISION_RECLAIM,   /* victims of other tenants make room */
+	DECISION_PREEMPT,   /* victims of the same tenant and lower priority make room */
+	DECISION_MOVE,      /* others move so that it fits */
+	DECISION_WAIT,      /* not preempted for: the victims end soon */
+	DECISION_PROMISE,   /* expected start given or changed */
+	DECISION_EVICTED,   /* this job was stopped for another */
+	DECISION_LAPSED,    /* a claim was given up: the release took too long */
+	DECISION_GANG,      /* a gang below its minimum was stopped */
+	DECISION_GROW,      /* an elastic job got another task */
+	DECISION_EVICT,     /* idle slots make room for a job or a slot */
+	DECISION_LOAD,      /* a slot was placed where it fits now, or its memory is back */
+	DECISION_UNLOAD,    /* this slot goes: for another, or because its model is removed */
+	DECISION_ADOPT,     /* a slot that a node had is known now */
+	DECISION_FAIL,      /* a load failed or took too long, or a slot died */
+	DECISION_SHARE,     /* others of its tenant and priority, who take longer, make room */
+	DECISION_SUSPENDED, /* this job's GPU memory goes to host memory, for another or a person */
+	DECISION_RESUME,    /* and comes back */
 };
 
 /* One row per GPU that mattered, with the arithmetic of the memory invariant. */
@@ -380,12 +481,13 @@ struct decision_record {
 	int64_t until_ms;          /* promised start, or when a claim expires; 0: none */
 	int64_t wait_gpu_ms, lost_gpu_ms; /* compared: waiting against work lost */
 	struct rows gpus;                 /* enum gpu_line */
-	struct rows victims;              /* job id, task, 1 if it moves, GPU-ms lost */
+	struct rows victims;              /* job id, task, enum victim_fate, GPU-ms lost */
 	struct rows refusals;             /* enum refusal_column */
 	struct rows evicted;              /* enum evicted_column: idle slots that go */
 	const char *message;              /* DECISION_FAIL: what the node said */
 };
 #define VICTIM_WIDTH 4
+enum victim_fate { VICTIM_STOPPED, VICTIM_MOVED, VICTIM_SUSPENDED };
 
 /* One row per slot that goes: what was compared. */
 enum evicted_column {
@@ -399,9 +501,9 @@ enum evicted_column {
 
 /* The names of the values of the enums above and in types.h. */
 extern const struct words policy_words, node_state_words, gpu_kind_words, closeness_words,
-    lease_loss_words, dependency_words, job_state_words, task_state_words, phase_words,
-    decision_words, runtime_words, slot_policy_words, slot_state_words, request_end_words,
-    task_notice_words, time_sharing_words, run_ending_words;
+    lease_loss_words, suspend_words, dependency_words, job_state_words, task_state_words,
+    phase_words, decision_words, runtime_words, slot_policy_words, keep_alive_words,
+    slot_state_words, request_end_words, task_notice_words, time_sharing_words, run_ending_words;
 
 /* The descriptions, by kind. */
 extern const struct record_type record_types[RECORD_KINDS];
@@ -434,6 +536,8 @@ void record_print(struct buffer *buffer, enum record_kind kind, const void *reco
 
 /* The settings that a new scheduler starts with. */
 struct config_record config_default(void);
+/* A tenant that nothing limits, of weight 1. */
+struct tenant_record tenant_default(const char *name);
 /* Whether a scheduler can work with these settings; a sentence that names the
  * field and what to do about it where not. */
 bool config_check(const struct config_record *config, struct error *error);

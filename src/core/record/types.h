@@ -87,7 +87,7 @@ enum closeness { CLOSE_ANY, CLOSE_NVLINK, CLOSE_NODE, CLOSE_RACK };
 
 /* How jobs of one tenant and priority that can be interrupted share GPUs in time:
  * not at all, or by the GPU time that each has had. */
-enum time_sharing { SHARING_OFF, SHARING_ATTAINED_SERVICE };
+enum time_sharing { SHARING_OFF, SHARING_ATTAINED_SERVICE, SHARING_PREDICTED_SERVICE };
 
 enum job_state {
 	JOB_PENDING,   /* in the queue, or held, or waiting for other jobs */
@@ -97,15 +97,37 @@ enum job_state {
 	JOB_COMPLETED,
 	JOB_FAILED,
 	JOB_CANCELLED,
+	JOB_SUSPENDED, /* its GPU memory is in host memory, or on its way there or back */
+	JOB_STATES,
 };
-static inline bool job_state_is_final(enum job_state state) { return state >= JOB_COMPLETED; }
+static inline bool job_state_is_final(enum job_state state)
+{
+	return state >= JOB_COMPLETED && state <= JOB_CANCELLED;
+}
 
 /* The life of a reservation. A claim is not a right yet. */
 enum phase {
-	PHASE_CLAIM,     /* promised memory that is being freed */
-	PHASE_GRANTED,   /* decided, and ordered from the node */
-	PHASE_LIVE,      /* the node says that it runs */
-	PHASE_RELEASING, /* told to stop, or ended; memory not confirmed as back */
+	PHASE_CLAIM,      /* promised memory that is being freed */
+	PHASE_GRANTED,    /* decided, and ordered from the node */
+	PHASE_LIVE,       /* the node says that it runs */
+	PHASE_RELEASING,  /* told to stop, or ended; memory not confirmed as back */
+	PHASE_SUSPENDING, /* told to move its GPU memory to host memory; not confirmed as gone */
+	PHASE_SUSPENDED,  /* has host memory alone */
+	PHASE_WAKING,     /* the same, with a claim on its GPUs */
+	PHASE_RESUMING,   /* has its GPUs, and was told to move back; not confirmed */
+};
+/* Its task exists, and does not run. */
+static inline bool phase_is_suspended(enum phase phase)
+{
+	return phase >= PHASE_SUSPENDING && phase <= PHASE_RESUMING;
+}
+
+/* Whether a job may be suspended: its GPU memory moved to host memory and back. */
+enum suspend_consent {
+	SUSPEND_AUTO, /* once jobs of the same program came back on such a GPU, and none was lost
+	               */
+	SUSPEND_ALWAYS,
+	SUSPEND_NEVER,
 };
 
 enum node_state {
@@ -160,5 +182,15 @@ enum request_end {
 	REQUEST_FAILED, /* at the slot, or on the way there */
 	REQUEST_GONE,   /* the client went away */
 };
+
+/* Why a node does not take the next tasks of a waiting job, apart from its GPUs: one reason. */
+struct node_refusal {
+	int32_t check;       /* enum check of core/place/place.h */
+	bool clears;         /* it may go if work on that node ends */
+	const char *subject; /* a resource, a rule, or why the node is not in the class */
+	int subject_size;
+	int64_t asked, free; /* of a resource */
+};
+typedef void node_refusal_say(void *context, const struct node_refusal *refusal);
 
 #endif

@@ -2,18 +2,17 @@
 #include "core/room/claim.h"
 
 #include "core/model/slot.h"
-#include "core/place/applicant.h"
 #include "core/queue/job.h"
+#include "core/room/commit.h"
 #include "core/state.h"
 
-/* Whether what is releasing will still make room for the claim. */
-static bool is_sound(const struct sched *sched, const struct reservation *claim)
+bool claim_is_sound(const struct sched *sched, const struct reservation *claim)
 {
 	const struct node *node = claim->node;
 
 	if (!node_is_open(node) ||
-	    (claim->cpu_milli > 0 && host_free_later(&node->cpu, node->r.cpu_milli) < 0) ||
-	    (claim->host_bytes > 0 && host_free_later(&node->host, node->r.host_bytes) < 0))
+	    (claim->cpu_milli > 0 && host_free_later(&node->cpu, node_cpu_milli(node)) < 0) ||
+	    (claim->host_bytes > 0 && host_free_later(&node->host, node_host_bytes(node)) < 0))
 		return false;
 	for (int i = 0; i < claim->part_count; i++) {
 		const struct gpu *gpu = claim->parts[i].gpu;
@@ -35,7 +34,7 @@ static bool job_is_sound(const struct sched *sched, const struct job *job)
 	if (job->r.split_gpus == 0 && job_active(job) + job->ended < job->r.min_available)
 		return false;
 	for (int i = 0; i < job->r.tasks; i++)
-		if (job->tasks[i].claim && !is_sound(sched, job->tasks[i].claim))
+		if (job->tasks[i].claim && !claim_is_sound(sched, job->tasks[i].claim))
 			return false;
 	return true;
 }
@@ -74,7 +73,7 @@ static void claim_commit(struct sched *sched, struct decision_record *decision, 
 	int64_t lines[GPU_LINES_MAX * LINE_WIDTH];
 	int count = 0;
 
-	plan_commit(sched);
+	sched_commit(sched);
 	if (job)
 		job_begins(sched, job);
 	for (size_t i = 0; i < plan->count; i++) {
@@ -93,12 +92,12 @@ static bool redeem_job(struct sched *sched, struct job *job)
 		                            .job_id = job->r.id,
 		                            .tenant_id = job->r.tenant_id };
 
-	plan_begin(sched);
+	plan_begin(&sched->ledger);
 	for (int i = 0; i < job->r.tasks; i++) {
 		if (!job->tasks[i].claim)
 			continue;
-		if (!plan_grant(sched, job->tasks[i].claim, NULL)) {
-			plan_abandon(sched);
+		if (!plan_grant(&sched->ledger, job->tasks[i].claim, NULL)) {
+			plan_abandon(&sched->ledger);
 			return false;
 		}
 		decision.tasks++;
@@ -115,9 +114,9 @@ static bool redeem_slot(struct sched *sched, struct slot *slot)
 		                            .model_id = slot->r.model_id,
 		                            .slot_id = slot->r.id };
 
-	plan_begin(sched);
-	if (!plan_grant(sched, slot->reservation, NULL)) {
-		plan_abandon(sched);
+	plan_begin(&sched->ledger);
+	if (!plan_grant(&sched->ledger, slot->reservation, NULL)) {
+		plan_abandon(&sched->ledger);
 		return false;
 	}
 	claim_commit(sched, &decision, NULL);
@@ -142,7 +141,7 @@ static bool serve_slot(struct sched *sched, void *claimant)
 	struct slot *slot = claimant;
 
 	INVARIANT(slot->r.state == SLOT_WAITING && slot->reservation->phase == PHASE_CLAIM);
-	if (is_sound(sched, slot->reservation))
+	if (claim_is_sound(sched, slot->reservation))
 		return redeem_slot(sched, slot);
 	lapse_slot(sched, slot);
 	return true;

@@ -2,6 +2,8 @@
 #ifndef CORE_ROOM_CLAIM_H
 #define CORE_ROOM_CLAIM_H
 
+#include <stdbool.h>
+
 struct sched;
 
 /* In a pass, for jobs and then for slots, by id: claims whose memory is back become
@@ -9,5 +11,9 @@ struct sched;
  * is late, the GPU is closed, a gang lost more since) lapse, and their owners are
  * placed again. */
 void claims_serve(struct sched *sched);
+
+/* Whether what is releasing will still make room for the claim. */
+struct reservation;
+bool claim_is_sound(const struct sched *sched, const struct reservation *claim);
 
 #endif

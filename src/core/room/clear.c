@@ -69,15 +69,16 @@ bool room_would_fit(struct sched *sched, const struct search *search, struct nod
 	cleared.view = VIEW_CLEARED;
 	for (int i = 0; model && i < model->shape_count; i++) {
 		cleared.shape = &model->shapes[i];
-		if (place_on_node(sched, &cleared, node, &choice))
+		if (place_on_node(&sched->placement, &cleared, node, &choice))
 			return true;
 	}
 	cleared.ignore_promises = true; /* the plan looks at those */
 	int needed = cleared.shape->request.gpu_count;
-	if (model || place_check_node(sched, &cleared, node, &short_by) != CHECK_OK)
+	if (model || place_check_node(&sched->placement, &cleared, node, &short_by) != CHECK_OK)
 		return false;
 	for (int i = 0; i < node->gpu_count && fits < needed; i++)
-		fits += place_check_gpu(sched, &cleared, node->gpus[i], &short_by) == CHECK_OK;
+		fits += place_check_gpu(&sched->placement, &cleared, node->gpus[i], &short_by) ==
+		        CHECK_OK;
 	return fits >= needed;
 }
 
@@ -222,13 +223,14 @@ static bool find_together(struct sched *sched, struct search *search, enum room_
 
 bool room_find(struct sched *sched, struct search *search, enum room_kind kind)
 {
-	struct amounts amounts = applicant_amounts(sched, search);
+	struct amounts amounts = applicant_amounts(&sched->placement, search);
 	struct bound bound;
-	bool limited = search->job && !applicant_may_hold(sched, search, &amounts, &bound);
+	bool limited =
+	    search->job && !applicant_may_hold(&sched->placement, search, &amounts, &bound);
 
 	INVARIANT(!sched->plan.open);
 	INVARIANT(!search->model || kind == ROOM_PREEMPT);
-	filter_refresh(search->shape->filter, &sched->cluster, sched->cluster_version);
+	filter_refresh(search->shape->filter, &sched->cluster, sched->cluster.version);
 	victims_begin(sched, search, kind);
 	if (limited) /* a budget is renewed by time alone */
 		sched->room.retry_ms = sched_now(sched);

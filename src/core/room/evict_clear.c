@@ -72,7 +72,7 @@ bool clearing_begin(struct clearing *clearing, struct evict_search *find, struct
 	}
 	clearing->limited = offers_too_many(clearing);
 	for (int i = 0; i < node->gpu_count; i++)
-		if (fit_may_use(find->sched, &find->search, node->gpus[i]))
+		if (fit_may_use(&find->sched->placement, &find->search, node->gpus[i]))
 			clearing->usable |= UINT64_C(1) << i;
 	sketch_begin(node);
 	return true;
@@ -301,7 +301,8 @@ static bool pick_largest(const struct clearing *clearing, struct pick *pick)
 static bool evict_clear_fits(const struct clearing *clearing, struct evict_search *find,
                              struct eviction *found)
 {
-	return place_on_node(find->sched, &find->search, clearing->node, &found->choice);
+	return place_on_node(&find->sched->placement, &find->search, clearing->node,
+	                     &found->choice);
 }
 
 /* Everyone who need not go stays, the most valuable first. */

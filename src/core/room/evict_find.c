@@ -190,7 +190,7 @@ static bool evict_one(struct evict_search *find, struct slot *slot)
 	sketch_go(reservation);
 	for (; i < find->count; i = next_shape(find, slot, i + 1)) {
 		find->search.shape = &find->shapes[i];
-		if (!place_on_node(find->sched, &find->search, node, &found.choice))
+		if (!place_on_node(&find->sched->placement, &find->search, node, &found.choice))
 			continue;
 		found.count = 0;
 		found.reload_ms = found.used_ms = 0;
@@ -359,7 +359,7 @@ static bool evict_find_begin(struct evict_search *find, struct sched *sched,
 		find->asks[i].mib = known ? request->memory_mib : ANY_MIB;
 	}
 	sched_prepare(sched);
-	filter_refresh(find->shapes->filter, &sched->cluster, sched->cluster_version);
+	filter_refresh(find->shapes->filter, &sched->cluster, sched->cluster.version);
 	sched->cold_slots.search++;
 	return true;
 }

@@ -1,5 +1,5 @@
 /* evict_make.c - idle slots go so that a job or another slot fits */
-#include "core/place/applicant.h"
+#include "core/room/commit.h"
 #include "core/room/evict.h"
 #include "core/room/evict_find.h"
 #include "core/state.h"
@@ -22,7 +22,7 @@ static bool may_go_too(const struct eviction *eviction, const struct slot *slot)
 
 static void evict_make_release(struct sched *sched, struct eviction *eviction, struct slot *slot)
 {
-	plan_release(sched, slot->reservation);
+	plan_release(&sched->ledger, slot->reservation);
 	eviction_add(eviction, slot);
 }
 
@@ -36,7 +36,7 @@ static bool meet_limits(struct sched *sched, const struct search *search,
 	const struct rank_entry *entry;
 	struct bound bound;
 
-	while (!applicant_may_hold(sched, search, amounts, &bound)) {
+	while (!applicant_may_hold(&sched->placement, search, amounts, &bound)) {
 		struct slot *slot = NULL;
 		while (!slot && (entry = rank_cursor_next(&cursor))) {
 			slot = entry->value;
@@ -57,7 +57,7 @@ static void keep_others(struct sched *sched, struct eviction *eviction, int from
 	int kept = eviction->count;
 
 	for (int i = eviction->count - 1; i >= from; i--)
-		if (plan_keep(sched, eviction->slots[i]->reservation)) {
+		if (plan_keep(&sched->ledger, eviction->slots[i]->reservation)) {
 			for (int j = i; j + 1 < kept; j++)
 				eviction->slots[j] = eviction->slots[j + 1];
 			kept--;
@@ -81,9 +81,9 @@ static bool attempt_any(struct sched *sched, struct search *search, struct evict
 		if (eviction->count < next_try)
 			continue;
 		next_try = eviction->count + 1 + eviction->count / 4;
-		placed = applicant_place(sched, search);
+		placed = applicant_place(&sched->placement, search);
 	}
-	placed = placed || (eviction->count > first && applicant_place(sched, search));
+	placed = placed || (eviction->count > first && applicant_place(&sched->placement, search));
 	if (placed)
 		keep_others(sched, eviction, first);
 	return placed;
@@ -115,7 +115,7 @@ static bool attempt_task(struct sched *sched, struct search *search, struct evic
 	for (int i = 0; i < found.count; i++)
 		evict_make_release(sched, eviction, found.slots[i]);
 	search->only = found.choice.node;
-	bool placed = applicant_place(sched, search);
+	bool placed = applicant_place(&sched->placement, search);
 	search->only = bound;
 	return placed;
 }
@@ -135,14 +135,14 @@ static bool is_simple(const struct search *search)
 /* A limit of the tenant may be all that stands in the way. */
 static bool attempt_job(struct sched *sched, struct search *search, struct eviction *eviction)
 {
-	struct amounts amounts = applicant_amounts(sched, search);
+	struct amounts amounts = applicant_amounts(&sched->placement, search);
 	struct bound bound;
 
-	if (!applicant_may_hold(sched, search, &amounts, &bound)) {
+	if (!applicant_may_hold(&sched->placement, search, &amounts, &bound)) {
 		sched->room.retry_ms = sched_now(sched); /* a budget is renewed by time alone */
 		if (!meet_limits(sched, search, &amounts, eviction))
 			return false;
-		if (applicant_place(sched, search))
+		if (applicant_place(&sched->placement, search))
 			return true;
 	}
 	return is_simple(search) ? attempt_task(sched, search, eviction)
@@ -154,14 +154,14 @@ static bool attempt_job(struct sched *sched, struct search *search, struct evict
  * hold. */
 static bool is_limited(struct sched *sched, struct search *search, struct choice *choice)
 {
-	struct amounts amounts = applicant_amounts(sched, search);
+	struct amounts amounts = applicant_amounts(&sched->placement, search);
 	struct bound bound;
 
-	if (applicant_may_hold(sched, search, &amounts, &bound) ||
-	    !applicant_find(sched, search, choice))
+	if (applicant_may_hold(&sched->placement, search, &amounts, &bound) ||
+	    !applicant_find(&sched->placement, search, choice))
 		return false;
 	amounts = choice_amounts(search, choice);
-	return !applicant_may_hold(sched, search, &amounts, &bound);
+	return !applicant_may_hold(&sched->placement, search, &amounts, &bound);
 }
 
 static bool failed_before(const struct sched *sched, const struct model *model)
@@ -193,7 +193,7 @@ static bool attempt_slot(struct sched *sched, struct search *search, struct evic
 		evict_make_release(sched, eviction, found.slots[i]);
 	struct amounts amounts = choice_amounts(search, &found.choice);
 	return meet_limits(sched, search, &amounts, eviction) &&
-	       applicant_reserve(sched, search, &found.choice);
+	       applicant_reserve(&sched->placement, search, &found.choice);
 }
 
 bool evict_may_help(struct sched *sched, struct search *search)
@@ -253,11 +253,11 @@ bool evict_make(struct sched *sched, struct search *search)
 	eviction.count = 0;
 	eviction.reload_ms = eviction.used_ms = 0;
 	sched->room.retry_ms = INT64_MAX;
-	filter_refresh(search->shape->filter, &sched->cluster, sched->cluster_version);
-	plan_begin(sched);
+	filter_refresh(search->shape->filter, &sched->cluster, sched->cluster.version);
+	plan_begin(&sched->ledger);
 	if (!(search->model ? attempt_slot(sched, search, &eviction)
 	                    : attempt_job(sched, search, &eviction))) {
-		plan_abandon(sched);
+		plan_abandon(&sched->ledger);
 		return false;
 	}
 	struct decision_record decision = {

@@ -4,13 +4,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/queue/suspend.h"
+#include "core/room/commit.h"
 #include "core/state.h"
 #include "core/tenant/fairshare.h"
 
 #define CONFIDENT 500       /* thousandths: an expected end that is waited for */
 #define WAIT_SLACK_MS 30000 /* how late an awaited end may be */
 #define VICTIM_ROWS 64      /* victims that one decision shows */
-#define NODES_PER_UNIT 128  /* looked at in attempts of which one succeeded */
+/* What attempts to make room cost, in parts of a unit of a pass: one, a victim that it
+ * releases, and the nodes where memory is coming back, which are looked at as sets. */
+#define WORK_PER_ATTEMPT 48
+#define WORK_PER_VICTIM 4
+#define NODES_PER_WORK 8
 
 /* Thousandths of GPUs that are free in all, in parts however small. */
 static int64_t free_gpus(const struct sched *sched)
@@ -31,7 +37,7 @@ static int64_t free_gpus(const struct sched *sched)
 
 bool room_begin(struct sched *sched, enum room_kind kind)
 {
-	INVARIANT(!sched->plan.open && sched->indexed);
+	INVARIANT(!sched->plan.open && sched->index.built);
 	INVARIANT(kind < ROOM_SHARE && !sched->plan.open);
 	sched->room.round++;
 	for (size_t i = 0; i < sched->tenants.count; i++)
@@ -107,20 +113,34 @@ bool room_may_help(struct sched *sched, struct job_group *group, enum room_kind 
 	       fairshare_within(group->tenant, NULL, asked);
 }
 
-static void release_victim(struct sched *sched, const struct victim *victim)
+/* Whether suspending costs less than what would be lost. */
+static bool suspend_is_better(struct sched *sched, const struct victim *victim, enum room_kind kind)
 {
+	return kind != ROOM_CONSOLIDATE && victim->task < 0 &&
+	       suspend_permitted(sched, victim->job, false, NULL) &&
+	       suspend_cost(victim->job) < job_work_at_risk(victim->job, sched_now(sched));
+}
+
+static void release_victim(struct sched *sched, struct victim *victim, enum room_kind kind,
+                           bool may_suspend)
+{
+	victim->suspended = may_suspend && suspend_is_better(sched, victim, kind) &&
+	                    plan_suspend(&sched->ledger, suspend_reservation(victim->job), NULL);
+	if (victim->suspended)
+		return;
 	for (int i = 0; i < victim->job->r.tasks; i++) {
 		struct reservation *reservation = victim->job->tasks[i].reservation;
 		if (reservation && reservation->phase != PHASE_RELEASING &&
 		    (victim->task < 0 || victim->task == i))
-			plan_release(sched, reservation);
+			plan_release(&sched->ledger, reservation);
 	}
 }
 
 /* Whether the plan at hand released this reservation. */
 static bool is_released(const struct reservation *reservation)
 {
-	if (!reservation || reservation->phase != PHASE_RELEASING)
+	if (!reservation ||
+	    (reservation->phase != PHASE_RELEASING && reservation->phase != PHASE_SUSPENDING))
 		return false;
 	enum task_state state = reservation->job->tasks[reservation->task].state;
 	return state == TASK_PLACED || state == TASK_RUNNING;
@@ -129,15 +149,15 @@ static bool is_released(const struct reservation *reservation)
 /* Lets the victim stay where it is, if nobody counts on its room. */
 static bool keep_victim(struct sched *sched, const struct victim *victim)
 {
-	size_t mark = plan_mark(sched);
+	size_t mark = plan_mark(&sched->ledger);
 
 	INVARIANT(victim->task < victim->job->r.tasks);
 	for (int i = 0; i < victim->job->r.tasks; i++) {
 		struct reservation *reservation = victim->job->tasks[i].reservation;
 		if (!is_released(reservation) || (victim->task >= 0 && victim->task != i))
 			continue;
-		if (!plan_keep(sched, reservation)) {
-			plan_rollback(sched, mark);
+		if (!plan_keep(&sched->ledger, reservation)) {
+			plan_rollback(&sched->ledger, mark);
 			return false;
 		}
 	}
@@ -184,7 +204,8 @@ static bool move_victim(struct sched *sched, const struct victim *victim)
 		                 .until_ms = INT64_MAX,
 		                 .moving = true };
 
-	return tasks > 0 && victim_may_move(sched, job) && place_job(sched, &search, tasks);
+	return tasks > 0 && victim_may_move(sched, job) &&
+	       place_job(&sched->placement, &search, tasks);
 }
 
 /* Everyone who need not go stays, the last named first; others move if they may. */
@@ -198,7 +219,7 @@ static bool spare(struct sched *sched, enum room_kind kind)
 	}
 	for (size_t i = room->chosen_count; i-- > 0;) {
 		struct victim *victim = &room->victims[room->chosen[i]];
-		victim->moved = !victim->kept && move_victim(sched, victim);
+		victim->moved = !victim->kept && !victim->suspended && move_victim(sched, victim);
 		if (kind == ROOM_CONSOLIDATE && !victim->kept && !victim->moved)
 			return false;
 	}
@@ -257,23 +278,34 @@ static bool is_just(const struct sched *sched, const struct job *job)
 	return true;
 }
 
-bool room_attempt(struct sched *sched, struct search *search, enum room_kind kind)
+static bool room_try(struct sched *sched, struct search *search, enum room_kind kind,
+                     bool may_suspend)
 {
+	bool suspended = false;
 	struct room *room = &sched->room;
-	struct amounts amounts = applicant_amounts(sched, search);
+	struct amounts amounts = applicant_amounts(&sched->placement, search);
 	struct bound bound;
 
 	INVARIANT(room->chosen_count <= room->count);
-	plan_begin(sched);
-	for (size_t i = 0; i < room->chosen_count; i++)
-		release_victim(sched, &room->victims[room->chosen[i]]);
-	room->looked_at += sched->index.releasing_count;
-	if ((search->model || applicant_may_hold(sched, search, &amounts, &bound)) &&
-	    applicant_place(sched, search) && spare(sched, kind) &&
+	plan_begin(&sched->ledger);
+	for (size_t i = 0; i < room->chosen_count; i++) {
+		release_victim(sched, &room->victims[room->chosen[i]], kind, may_suspend);
+		suspended = suspended || room->victims[room->chosen[i]].suspended;
+	}
+	room->work += WORK_PER_ATTEMPT + WORK_PER_VICTIM * (int64_t)room->chosen_count +
+	              sched->index.releasing_count / NODES_PER_WORK;
+	if ((search->model || applicant_may_hold(&sched->placement, search, &amounts, &bound)) &&
+	    applicant_place(&sched->placement, search) && spare(sched, kind) &&
 	    (kind != ROOM_RECLAIM || is_just(sched, search->job)))
 		return true;
-	plan_abandon(sched);
-	return false;
+	plan_abandon(&sched->ledger);
+	/* Who is suspended keeps host memory that the taker may need. */
+	return suspended && room_try(sched, search, kind, false);
+}
+
+bool room_attempt(struct sched *sched, struct search *search, enum room_kind kind)
+{
+	return room_try(sched, search, kind, true);
 }
 
 /* What it would cost to wait for the lost victims to end, and what they would
@@ -281,12 +313,34 @@ bool room_attempt(struct sched *sched, struct search *search, enum room_kind kin
 struct comparison {
 	int64_t wait_gpu_ms, lost_gpu_ms, until_ms;
 	bool known; /* all are expected to end, with some confidence */
+	bool soon;  /* all will probably have ended by the time that preempting takes */
 };
 
-static struct comparison room_compare(const struct sched *sched, const struct search *search)
+/* Whether the chance that it ends by itself while it would be told to stop is one half
+ * at the least. A victim of which little is known is not waited for. */
+static bool ends_soon(struct sched *sched, struct job *job)
+{
+	struct lifetime lifetime;
+
+	if (job->s.started_ms == 0 || sched->config.grace_ms == 0 ||
+	    !predict_lifetime(sched, job, &lifetime))
+		return false;
+	return lifetime_ends_within(&lifetime, predict_age(job, sched_now(sched)),
+	                            sched->config.grace_ms) >= CHANCE_ONE / 2;
+}
+
+/* What stopping the victim costs: what it has to do again, or the time it takes to suspend and
+ * resume it. */
+static int64_t victim_loss(const struct victim *victim, int64_t now_ms)
+{
+	return victim->suspended ? suspend_cost(victim->job)
+	                         : job_work_at_risk(victim->job, now_ms);
+}
+
+static struct comparison room_compare(struct sched *sched, const struct search *search)
 {
 	const struct room *room = &sched->room;
-	struct comparison compared = { .known = true };
+	struct comparison compared = { .known = true, .soon = true };
 	int64_t now_ms = sched_now(sched), losers = 0;
 
 	for (size_t i = 0; i < room->chosen_count; i++) {
@@ -295,14 +349,18 @@ static struct comparison room_compare(const struct sched *sched, const struct se
 			continue;
 		losers++;
 		int64_t end_ms = job_expected_end(victim->job, now_ms);
-		compared.lost_gpu_ms += job_work_at_risk(victim->job, now_ms);
-		compared.known =
-		    compared.known && end_ms != INT64_MAX && victim->job->s.confidence >= CONFIDENT;
+		bool soon = ends_soon(sched, victim->job);
+		if (soon)
+			end_ms = min64(end_ms, now_ms + sched->config.grace_ms);
+		compared.lost_gpu_ms += victim_loss(victim, now_ms);
+		compared.soon = compared.soon && soon;
+		compared.known = compared.known && end_ms != INT64_MAX &&
+		                 (soon || victim->job->s.confidence >= CONFIDENT);
 		if (compared.known)
 			compared.until_ms = max64(compared.until_ms, end_ms);
 	}
 	compared.known = compared.known && losers > 0;
-	struct amounts amounts = applicant_amounts(sched, search);
+	struct amounts amounts = applicant_amounts(&sched->placement, search);
 	if (compared.known)
 		compared.wait_gpu_ms =
 		    muldiv_down(amounts.of[AMOUNT_GPU], compared.until_ms - now_ms, 1);
@@ -333,16 +391,17 @@ static int awaited_parts(const struct sched *sched, int64_t *rows)
 	return count;
 }
 
-/* If waiting is cheaper than preempting, and was not tried before. */
+/* If waiting is cheaper than preempting, or takes no longer, and was not tried before. */
 static bool wait_instead(struct sched *sched, struct job *job, const struct comparison *compared)
 {
 	int64_t rows[VICTIM_ROWS * PROMISE_WIDTH];
 
-	if (!compared->known || compared->wait_gpu_ms >= compared->lost_gpu_ms ||
+	if (!compared->known ||
+	    (!compared->soon && compared->wait_gpu_ms >= compared->lost_gpu_ms) ||
 	    (job->promise && job->promise->r.instead))
 		return false;
 	int count = awaited_parts(sched, rows);
-	plan_abandon(sched);
+	plan_abandon(&sched->ledger);
 	promise_instead(sched, job, compared->until_ms, compared->wait_gpu_ms,
 	                compared->lost_gpu_ms, rows, count);
 	return true;
@@ -360,8 +419,8 @@ static int64_t victim_rows(const struct sched *sched, int64_t *rows)
 		int64_t *row = rows + count++ * VICTIM_WIDTH;
 		row[0] = victim->job->r.id;
 		row[1] = victim->task;
-		row[2] = victim->moved;
-		row[3] = job_work_at_risk(victim->job, sched_now(sched));
+		row[2] = victim->suspended ? VICTIM_SUSPENDED : victim->moved;
+		row[3] = victim_loss(victim, sched_now(sched));
 	}
 	return count;
 }
@@ -371,20 +430,23 @@ static void evict(struct sched *sched, const struct victim *victim, const struct
                   enum room_kind kind)
 {
 	struct job *job = victim->job;
-	struct decision_record decision = { .kind = DECISION_EVICTED,
+	struct decision_record decision = { .kind = victim->suspended ? DECISION_SUSPENDED
+		                                                      : DECISION_EVICTED,
 		                            .job_id = job->r.id,
 		                            .tenant_id = job->r.tenant_id,
 		                            .for_job_id = winner->job ? winner->job->r.id : 0,
 		                            .for_model_id = winner->model ? winner->model->r.id : 0,
-		                            .lost_gpu_ms =
-		                                job_work_at_risk(job, sched_now(sched)) };
+		                            .lost_gpu_ms = victim_loss(victim, sched_now(sched)) };
 
 	for (int i = 0; i < job->r.tasks; i++) {
 		struct task *task = &job->tasks[i];
 		if (!is_released(task->reservation) || (victim->task >= 0 && victim->task != i))
 			continue;
 		decision.tasks++;
-		job_evicted(sched, task->reservation);
+		if (victim->suspended)
+			job_suspends(sched, task->reservation);
+		else
+			job_evicted(sched, task->reservation);
 		if (task->claim)
 			job_claimed(sched, task->claim);
 	}
@@ -394,7 +456,7 @@ static void evict(struct sched *sched, const struct victim *victim, const struct
 		job->s.queued_ms = sched_now(sched); /* its turn has ended, and it waits for the
 		                                      * next
 		                                      */
-	if (victim->task < 0)
+	if (victim->task < 0 && !victim->suspended)
 		job_interrupted(sched, job);
 	else
 		job_settle(sched, job);
@@ -444,12 +506,12 @@ static bool make_for_slot(struct sched *sched, struct search *search)
 	struct model *model = search->model;
 	uint64_t state = sched->pass.change_seq;
 
-	sched->room.looked_at = 0;
+	sched->room.work = 0;
 	if (!room_may_help_slot(sched, model))
 		return false;
 	if (room_find(sched, search, ROOM_PREEMPT)) {
 		room_commit(sched, search, ROOM_PREEMPT);
-		sched->pass.budget -= sched->room.looked_at / NODES_PER_UNIT;
+		sched->pass.budget -= sched->room.work / ROOM_WORK_PER_UNIT;
 		return true;
 	}
 	model->preempt_failed.change_seq = state;
@@ -468,7 +530,7 @@ static bool make_for_job(struct sched *sched, struct search *search, enum room_k
 	struct job *job = search->job;
 	uint64_t state = sched->pass.change_seq;
 
-	sched->room.looked_at = 0;
+	sched->room.work = 0;
 	if (kind == ROOM_EVICT && evict_make(sched, search))
 		return true;
 	if (kind == ROOM_EVICT || !room_find(sched, search, kind)) {
@@ -479,13 +541,13 @@ static bool make_for_job(struct sched *sched, struct search *search, enum room_k
 	if (kind != ROOM_CONSOLIDATE && wait_instead(sched, job, &compared))
 		return false;
 	room_store(sched, search, kind, &compared);
-	sched->pass.budget -= sched->room.looked_at / NODES_PER_UNIT;
+	sched->pass.budget -= sched->room.work / ROOM_WORK_PER_UNIT;
 	return true;
 }
 
 bool room_make(struct sched *sched, struct search *search, enum room_kind kind)
 {
-	INVARIANT(!sched->plan.open && sched->indexed);
+	INVARIANT(!sched->plan.open && sched->index.built);
 	INVARIANT(!sched->plan.open && kind < ROOM_SHARE && !search->job != !search->model);
 	if (search->job)
 		return make_for_job(sched, search, kind);

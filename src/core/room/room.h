@@ -13,6 +13,7 @@ struct victim {
 	int task;               /* -1: all of them */
 	struct amounts amounts; /* what its tenant would have less */
 	bool kept, moved;
+	bool suspended; /* its GPU memory goes to host memory, in this attempt */
 };
 
 /* How far the victims of a tenant have been gone through. */
@@ -39,6 +40,10 @@ struct timeshare_turn {
 	bool stays;
 };
 
+/* Attempts to make room count against the budget of a pass, whether or not one succeeds, by
+ * what they release and look at: that depends on the state alone, not on what is cached. */
+#define ROOM_WORK_PER_UNIT 128
+
 /* What a search for victims keeps between calls. */
 struct room {
 	struct turn turn;
@@ -54,13 +59,13 @@ struct room {
 	size_t node_count, node_capacity;
 	struct timeshare_turn *turns; /* on one node; see timeshare.c */
 	size_t turn_count, turn_capacity;
-	uint64_t round;    /* numbers the calls of room_begin */
-	int64_t mark;      /* what the marks of nodes and GPUs are compared with */
-	int64_t retry_ms;  /* when time alone would name more */
-	int64_t looked_at; /* nodes with memory coming back, over the attempts for one job */
-	int64_t free_gpu;  /* thousandths free in all; for consolidating */
-	uint64_t sharing;  /* numbers the calls of timeshare_run */
-	bool entitled;     /* consolidate only for jobs within their tenant's fair share */
+	uint64_t round;   /* numbers the calls of room_begin */
+	int64_t mark;     /* what the marks of nodes and GPUs are compared with */
+	int64_t retry_ms; /* when time alone would name more */
+	int64_t work;     /* of the attempts for one applicant: ROOM_WORK_PER_UNIT is a unit */
+	int64_t free_gpu; /* thousandths free in all; for consolidating */
+	uint64_t sharing; /* numbers the calls of timeshare_run */
+	bool entitled;    /* consolidate only for jobs within their tenant's fair share */
 };
 
 /* Looks at what may change during one round of making room; false if there is

@@ -107,7 +107,8 @@ void room_note_failure(struct sched *sched, const struct job *job, enum room_kin
 	INVARIANT(kind < ROOM_KINDS && !sched->plan.open);
 	note_hopeless(sched, group, job->r.priority, kind);
 	if (backoff_begin(sched, search_id(group, kind), job->r.priority, (int64_t)looked_at)) {
-		sched->pass.budget -= 1 + (int64_t)looked_at / VICTIMS_PER_UNIT;
+		sched->pass.budget -= 1 + (int64_t)looked_at / VICTIMS_PER_UNIT +
+		                      sched->room.work / ROOM_WORK_PER_UNIT;
 		return;
 	}
 	group->failed[kind].change_seq = state;

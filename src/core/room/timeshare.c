@@ -5,39 +5,61 @@
 #include "core/room/room.h"
 #include "core/state.h"
 
-/* The remaining time of a job is estimated or, since jobs that ran for long usually run for
- * longer, expected to be the time it has run. What a GPU does for it counts
- * 1 over the GPU time that is left, and a job as much for each GPU it asks for.
- * Who waits takes the place of others where that gains clearly, on the node where it
- * costs least: one that runs on many GPUs is not stopped for the sake of one GPU.
+/* The remaining time of a job is estimated or predicted (SHARING_PREDICTED_SERVICE) or,
+ * since jobs that ran for long usually run for longer, expected to be the time it has run. What a
+ * GPU does for it counts 1 over the GPU time that is left, and a job as much for each GPU it asks
+ * for. Who waits takes the place of others where that gains clearly, on the node where it costs
+ * least: one that runs on many GPUs is not stopped for the sake of one GPU.
  *
  * The bound: a job that has waited for sharing_wait_ms goes before all that have
  * not, by how long they waited, takes the place of any of its tenant and priority
  * that takes turns and is not in such a turn itself, and then runs for
- * sharing_turn_ms at the least. */
+ * sharing_turn_ms at the least. By predicted service, wide jobs wait a quarter of that, as
+ * the many jobs in their way together nearly always go before, and their turns are longer,
+ * as room for them is expensive to make. */
 #define LEAST_MS INT64_C(3600000) /* GPU time that is expected at the least */
 #define WEIGHT_UNIT (INT64_C(1) << 40)
 #define GAIN_FROM 5 /* a place is worth taking where 5 times what is lost is less */
 #define GAIN_TO 4   /* than 4 times what is won */
 #define TRIES 64    /* failed ones, in one pass */
+#define WIDE_PART 8 /* a job is wide that asks for an eighth of all GPUs or more */
+#define WIDE_HASTE 4
+#define LONG_TURN 4
 
-static int64_t weight_of(const struct job *job, int64_t now_ms)
+static int64_t weight_of(const struct sched *sched, const struct job *job)
 {
+	int64_t ran_ms = job_ran_ms(job, sched_now(sched));
+
 	return muldiv_down(job_asked_milli(job), WEIGHT_UNIT,
-	                   max64(job_service_left(job, job_ran_ms(job, now_ms)), LEAST_MS));
+	                   max64(job_service_left(sched, job, ran_ms), LEAST_MS));
+}
+
+/* By predicted service alone. */
+static bool is_wide(const struct sched *sched, const struct job *job)
+{
+	return job_is_predicted(sched, job) &&
+	       job_asked_milli(job) >= sched->cluster.total.of[AMOUNT_GPU] / WIDE_PART;
 }
 
 /* Since it was last queued: one that was stopped for another's turn, since then. */
 static bool is_overdue(const struct sched *sched, const struct job *job, int64_t at_ms)
 {
-	return at_ms - job->s.queued_ms >= sched->config.sharing_wait_ms;
+	int64_t wait_ms = sched->config.sharing_wait_ms;
+
+	if (is_wide(sched, job))
+		wait_ms /= WIDE_HASTE;
+	return at_ms - job->s.queued_ms >= wait_ms;
 }
 
 /* Whether the job runs because it had waited for too long, and has not run for long. */
 static bool is_in_turn(const struct sched *sched, const struct job *job)
 {
+	int64_t turn_ms = sched->config.sharing_turn_ms;
+
+	if (is_wide(sched, job))
+		turn_ms *= LONG_TURN;
 	return is_overdue(sched, job, job->s.started_ms) &&
-	       sched_now(sched) < job->s.started_ms + sched->config.sharing_turn_ms;
+	       job_run_ms(job, sched_now(sched)) < turn_ms;
 }
 
 static bool may_stop(struct sched *sched, const struct job *victim, const struct search *search)
@@ -79,7 +101,7 @@ static void list_turns(struct sched *sched, const struct search *search, const s
 		struct job *victim = node->reservations[i]->job;
 		if (!may_stop(sched, victim, search) || is_listed(room, victim))
 			continue;
-		int64_t weight = weight_of(victim, sched_now(sched));
+		int64_t weight = weight_of(sched, victim);
 		if (weight >= limit)
 			continue;
 		array_reserve(room->turns, room->turn_capacity, room->turn_count + 1);
@@ -202,18 +224,18 @@ static int64_t limit_for(const struct sched *sched, const struct job *job)
 {
 	if (is_overdue(sched, job, sched_now(sched)))
 		return INT64_MAX;
-	return muldiv_up(weight_of(job, sched_now(sched)), GAIN_TO, GAIN_FROM);
+	return muldiv_up(weight_of(sched, job), GAIN_TO, GAIN_FROM);
 }
 
 static bool take_turn(struct sched *sched, struct job *job)
 {
-	struct search search = applicant_job(sched, job);
+	struct search search = applicant_job(&sched->placement, job);
 	int64_t limit = limit_for(sched, job), cost = 0;
 	int tasks = (int)search.shape->tasks;
 	struct place *places = memory_alloc((size_t)tasks * sizeof(*places));
 
 	INVARIANT(!sched->plan.open);
-	filter_refresh(search.shape->filter, &sched->cluster, sched->cluster_version);
+	filter_refresh(search.shape->filter, &sched->cluster, sched->cluster.version);
 	bool found = find_places(sched, &search, limit, places) == tasks;
 	for (int i = 0; i < tasks && found; i++) {
 		found = places[i].cost < limit - cost;
@@ -290,7 +312,7 @@ void timeshare_run(struct sched *sched)
 	struct job *job;
 	int tries = 0;
 
-	INVARIANT(!sched->plan.open && sched->indexed);
+	INVARIANT(!sched->plan.open && sched->index.built);
 	if (sched->config.time_sharing == SHARING_OFF || !sched->config.enable_preemption)
 		return;
 	sched->room.sharing++;

@@ -27,22 +27,13 @@ static bool is_safe_for_now(struct sched *sched, const struct job *victim)
 	return true;
 }
 
-static struct queue_entry waiting_entry(const struct job *job)
-{
-	return (struct queue_entry){ .priority = job->r.priority,
-		                     .queued_ms = job->s.queued_ms,
-		                     .number = job->r.id,
-		                     .urgent_ms = job_urgent_from(job),
-		                     .behind_ms = job_service_left(job, job->s.served_ms) };
-}
-
 /* Whether both waited and it was the victim's turn, by its age or its deadline:
  * what the order of the queue decided is not undone by preemption. */
 static bool went_before(const struct sched *sched, const struct job *victim, const struct job *job)
 {
 	struct queue_rule rule = job_rule(sched);
 	int64_t start_ms = victim->s.started_ms > 0 ? victim->s.started_ms : sched_now(sched);
-	struct queue_entry a = waiting_entry(victim), b = waiting_entry(job);
+	struct queue_entry a = job_entry(sched, victim), b = job_entry(sched, job);
 
 	return job->s.queued_ms <= start_ms && queue_before(&rule, &a, &b, start_ms);
 }

@@ -190,3 +190,17 @@ void tenant_settle_now(struct tenants *tenants, struct tenant *tenant, int64_t n
 	INVARIANT(tenants_find(tenants, tenant->r.id) == tenant);
 	meter_settle(tenant, now_ms, config);
 }
+
+void tenant_bill(struct tenants *tenants, struct tenant *tenant, int64_t amount, int64_t now_ms,
+                 const struct config_record *config)
+{
+	tenant_settle_now(tenants, tenant, now_ms, config);
+	tenant->r.cost = add_saturated(tenant->r.cost, amount);
+	tenant->r.month_cost = add_saturated(tenant->r.month_cost, amount);
+	tenant->r.token_cost = add_saturated(tenant->r.token_cost, amount);
+}
+
+void tenant_credit(struct tenant *tenant, int64_t amount)
+{
+	tenant->r.token_credit = add_saturated(tenant->r.token_credit, amount);
+}

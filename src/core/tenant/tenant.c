@@ -153,7 +153,10 @@ static bool tenant_check_numbers(const struct tenant_record *r, struct error *er
 	       check_range("max_preemptions", r->max_preemptions, 0, error) &&
 	       check_range("queue_max", r->queue_max, 0, error) &&
 	       check_range("cost_per_gpu_hour", r->cost_per_gpu_hour, 0, error) &&
-	       check_range("budget_per_month", r->budget_per_month, 0, error);
+	       check_range("budget_per_month", r->budget_per_month, 0, error) &&
+	       check_range("requests_per_minute", r->requests_per_minute, 0, error) &&
+	       check_range("tokens_per_minute", r->tokens_per_minute, 0, error) &&
+	       check_range("max_streams", r->max_streams, 0, error);
 }
 
 static bool check_meters(const struct tenant_record *r, struct error *error)
@@ -164,7 +167,9 @@ static bool check_meters(const struct tenant_record *r, struct error *error)
 	       check_range("usage_host", r->usage_host, 0, error) &&
 	       check_range("gpu_ms", r->gpu_ms, 0, error) &&
 	       check_range("cost", r->cost, 0, error) &&
-	       check_range("month_cost", r->month_cost, 0, error);
+	       check_range("month_cost", r->month_cost, 0, error) &&
+	       check_range("token_cost", r->token_cost, 0, error) &&
+	       check_range("token_credit", r->token_credit, 0, error);
 }
 
 /* Whether the record may become `tenant`, or a new one if that is NULL. */
@@ -238,6 +243,8 @@ static void set_meters(struct tenant_record *r, const struct tenant_record *from
 	r->cost = from->cost;
 	r->month = from->month;
 	r->month_cost = from->month_cost;
+	r->token_cost = from->token_cost;
+	r->token_credit = from->token_credit;
 	r->jobs_cancelled = from->jobs_cancelled;
 	r->jobs_completed = from->jobs_completed;
 	r->jobs_failed = from->jobs_failed;

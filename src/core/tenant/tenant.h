@@ -173,6 +173,11 @@ int64_t tenant_usage(const struct tenant *tenant, enum amount_kind kind, int64_t
 int64_t tenant_usage_share(const struct tenant *tenant, enum amount_kind kind, int64_t now_ms,
                            int64_t half_life_ms, int64_t total);
 /* Cost so far of this calendar month (UTC), and of all time, what it holds now included. */
+/* It was charged for tokens, beside the GPU time that it is metered for. */
+void tenant_bill(struct tenants *tenants, struct tenant *tenant, int64_t amount, int64_t now_ms,
+                 const struct config_record *config);
+/* Others were charged for tokens of its models. */
+void tenant_credit(struct tenant *tenant, int64_t amount);
 int64_t tenant_month_cost(const struct tenant *tenant, int64_t now_ms);
 int64_t tenant_cost(const struct tenant *tenant, int64_t now_ms);
 /* Thousandths of GPUs x ms of all time, what it holds now included. */

@@ -204,6 +204,30 @@ static void a_day_without_a_scheduler_is_charged_and_three_years_are_not(void **
 	harness_free(lab.h);
 }
 
+static void classes_of_nodes_and_guests_stay(void **unused)
+{
+	struct lab lab = clock_lab_new();
+	struct command class = { .kind = COMMAND_PUT_NODE_CLASS };
+	struct command guest = { .kind = COMMAND_PUT_GUEST };
+
+	(void)unused;
+	class.node_class.name = "fast";
+	class.node_class.nodes = "7 n1";
+	must(lab.h, harness_apply(lab.h, class));
+	guest.guest = (struct guest_command){ .name = "db", .node = "n1", .marks = "app=db" };
+	must(lab.h, harness_apply(lab.h, guest));
+	test_clock_move(&lab, BEGAN_MS + YEAR_MS, false);
+	const struct cluster *cluster = &lab.h->sched->cluster;
+	const struct node_class *kept = cluster_node_class(cluster, "fast");
+	assert_non_null(kept);
+	assert_string_equal(kept->r.nodes, "7 n1");
+	const struct guest *db = text_map_get(&cluster->guest_by_name, "db");
+	assert_non_null(db);
+	assert_string_equal(db->r.marks, "app=db");
+	assert_int_equal(cluster_node(cluster, "n1")->guest_count, 1);
+	harness_free(lab.h);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -213,6 +237,7 @@ int main(void)
 		cmocka_unit_test(what_is_ahead_of_the_clock_is_set_to_now_and_the_rest_stays),
 		cmocka_unit_test(the_cost_of_a_month_stays_in_the_month_that_it_is),
 		cmocka_unit_test(requests_end_and_slots_stay),
+		cmocka_unit_test(classes_of_nodes_and_guests_stay),
 		cmocka_unit_test(a_time_that_cannot_be_is_refused),
 		cmocka_unit_test(a_day_without_a_scheduler_is_charged_and_three_years_are_not),
 	};

@@ -9,7 +9,27 @@ struct store {
 	struct sched *twin;
 	int every; /* the twin is loaded again after this many commands */
 	int commands;
+	bool foretells; /* asks the core, not its twin, after each command what would be */
 };
+
+/* Submissions of all kinds, none of which is made. */
+static void foretell_all(struct harness *h)
+{
+	struct job_record jobs[] = { whole(2, 1),      whole(2, 4),      whole(3, 9),
+		                     fraction(3, 300), memory(2, 50000), job_of(2, GPU_NONE, 0) };
+
+	jobs[1].priority = 2000;
+	jobs[2].tasks = 2;
+	jobs[2].gpu_count = 3;
+	for (size_t i = 0; i < sizeof(jobs) / sizeof(jobs[0]); i++) {
+		struct submit_command submit = { .job = jobs[i] };
+		struct submit_forecast forecast;
+		struct buffer reasons = { 0 };
+		sched_forecast(h->sched, &submit, h->now_ms, 0, &forecast, &reasons, &h->error);
+		sched_check(h->sched);
+		buffer_free(&reasons);
+	}
+}
 
 static void must_agree(const struct effects *one, const struct effects *other,
                        const struct command *command)
@@ -46,6 +66,8 @@ static void load_follow(struct harness *h, const struct command *command, bool a
 	}
 	if (applied)
 		keeper_apply(&store->keeper, &h->effects);
+	if (store->foretells)
+		foretell_all(h);
 	if (store->every > 0 && ++store->commands % store->every == 0) {
 		sched_free(store->twin);
 		store->twin = keeper_load(&store->keeper);
@@ -103,10 +125,10 @@ static void busy_life(struct harness *h)
 }
 
 /* Runs commands, and compares with a core that is reloaded every few commands. */
-static void live_with(int every)
+static void live_with(int every, bool foretells)
 {
 	struct harness *h = harness_new();
-	struct store store = { .every = every };
+	struct store store = { .every = every, .foretells = foretells };
 
 	h->watch = load_follow;
 	h->watcher = &store;
@@ -119,14 +141,20 @@ static void live_with(int every)
 static void a_core_loaded_after_any_command_does_the_same_with_the_next(void **unused)
 {
 	(void)unused;
-	live_with(1);
+	live_with(1, false);
+}
+
+static void to_foretell_changes_nothing(void **unused)
+{
+	(void)unused;
+	live_with(40, true);
 }
 
 static void a_loaded_core_goes_on_as_if_it_had_never_stopped(void **unused)
 {
 	(void)unused;
-	live_with(50);
-	live_with(83);
+	live_with(50, false);
+	live_with(83, false);
 }
 
 static void a_gpu_that_was_over_is_told_to_be_free_again_just_once(void **unused)
@@ -186,6 +214,7 @@ static void an_empty_store_is_a_new_scheduler(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(to_foretell_changes_nothing),
 		cmocka_unit_test(a_core_loaded_after_any_command_does_the_same_with_the_next),
 		cmocka_unit_test(a_loaded_core_goes_on_as_if_it_had_never_stopped),
 		cmocka_unit_test(a_gpu_that_was_over_is_told_to_be_free_again_just_once),

@@ -415,6 +415,40 @@ static void a_gpu_at_75_degrees_takes_nothing_until_it_is_at_70(void **unused)
 	harness_free(lab.h);
 }
 
+static void assert_hot(const struct lab *lab, const char *uuid, int64_t temperature_c, bool hot)
+{
+	report_gpu(lab->h, uuid, 0, temperature_c, true);
+	assert_int_equal(gpu(lab->h, uuid)->r.hot, hot);
+}
+
+static void without_a_threshold_a_gpu_is_hot_5_degrees_below_its_slowdown(void **unused)
+{
+	struct lab lab = node_report_lab_new();
+	struct config_record config = config_default();
+	struct device devices[] = { device_of("n1-gpu0", 0, 80000),
+		                    device_of("n1-gpu1", 1, 80000) };
+	const int64_t slowdowns_c[] = { 90, 0 };
+	struct node_report_command told = report_of("n1", devices, 2);
+
+	(void)unused;
+	config.thermal_threshold_c = config.thermal_resume_c = 0;
+	configure(lab.h, config);
+	told.slowdowns_c = (struct rows){ slowdowns_c, 2 };
+	must(lab.h, report(lab.h, told));
+	assert_hot(&lab, "n1-gpu0", 84, false);
+	assert_hot(&lab, "n1-gpu0", 85, true);
+	assert_hot(&lab, "n1-gpu0", 81, true);
+	assert_hot(&lab, "n1-gpu0", 80, false);
+	/* 75 where the node does not say. */
+	assert_hot(&lab, "n1-gpu1", 74, false);
+	assert_hot(&lab, "n1-gpu1", 75, true);
+	/* What is configured wins. */
+	config.thermal_threshold_c = 60;
+	configure(lab.h, config);
+	assert_hot(&lab, "n1-gpu0", 60, true);
+	harness_free(lab.h);
+}
+
 static void a_hot_gpu_is_used_where_heat_does_not_matter(void **unused)
 {
 	struct lab lab = node_report_lab_new();
@@ -494,6 +528,7 @@ int main(void)
 		cmocka_unit_test(a_gpu_that_returns_goes_on_with_its_books),
 		cmocka_unit_test(a_gpu_that_stays_away_is_forgotten_when_its_work_has_left),
 		cmocka_unit_test(a_gpu_at_75_degrees_takes_nothing_until_it_is_at_70),
+		cmocka_unit_test(without_a_threshold_a_gpu_is_hot_5_degrees_below_its_slowdown),
 		cmocka_unit_test(a_hot_gpu_is_used_where_heat_does_not_matter),
 		cmocka_unit_test(what_runs_on_a_hot_gpu_stays),
 		cmocka_unit_test(an_unhealthy_gpu_takes_nothing_until_it_is_healthy),

@@ -61,6 +61,8 @@ static int64_t goes_on_gpu_ms(const struct keeper *keeper, int64_t tenant_id, in
 	for (size_t i = 0; i < keeper_reservation_count(keeper); i++) {
 		const struct reservation_record *reservation = keeper_reservation(keeper, i);
 		if (reservation->phase == PHASE_RELEASING ||
+		    reservation->phase == PHASE_SUSPENDING ||
+		    reservation->phase == PHASE_SUSPENDED ||
 		    property_bills_tenant_of(keeper, reservation) != tenant_id)
 			continue;
 		for (int64_t p = 0; p < reservation->parts.count; p++)

@@ -32,11 +32,24 @@ static bool may_step(enum phase from, enum phase to, enum command_kind kind)
 	case PHASE_GRANTED:
 		return from == PHASE_CLAIM && kind == COMMAND_PASS;
 	case PHASE_LIVE:
+		if (from == PHASE_SUSPENDING || from == PHASE_RESUMING)
+			return kind == (from == PHASE_RESUMING ? COMMAND_TASK_RESUMED
+			                                       : COMMAND_TASK_SUSPENDED);
 		return from == PHASE_GRANTED &&
 		       (kind == COMMAND_TASK_STARTED || kind == COMMAND_NODE_REPORT ||
 		        kind == COMMAND_SLOT_LOADING || kind == COMMAND_SLOT_READY);
 	case PHASE_RELEASING:
 		return from != PHASE_CLAIM || kind == COMMAND_PASS;
+	case PHASE_SUSPENDING:
+		return from == PHASE_LIVE && (kind == COMMAND_SUSPEND || kind == COMMAND_PASS);
+	case PHASE_SUSPENDED:
+		return (from == PHASE_SUSPENDING && kind == COMMAND_TASK_SUSPENDED) ||
+		       (from == PHASE_WAKING && kind == COMMAND_PASS) ||
+		       (from == PHASE_RESUMING && kind == COMMAND_TASK_RESUMED);
+	case PHASE_WAKING:
+		return from == PHASE_SUSPENDED && kind == COMMAND_PASS;
+	case PHASE_RESUMING:
+		return (from == PHASE_SUSPENDED || from == PHASE_WAKING) && kind == COMMAND_PASS;
 	default:
 		return false;
 	}
@@ -173,7 +186,7 @@ void check_effects(const struct keeper *keeper, const struct command *command,
 
 /* What a job has, by its reservations and its tasks. */
 struct tally {
-	int64_t claims, held, live, releasing, ended, tasks;
+	int64_t claims, held, live, releasing, suspended, ended, tasks;
 	int64_t gpus; /* claimed, held and live */
 };
 
@@ -202,6 +215,7 @@ static void tally_reservation(const struct keeper *keeper, struct tally *tallies
 	tally->held += reservation->phase == PHASE_GRANTED;
 	tally->live += reservation->phase == PHASE_LIVE;
 	tally->releasing += reservation->phase == PHASE_RELEASING;
+	tally->suspended += phase_is_suspended((enum phase)reservation->phase);
 	tally->gpus += reservation->phase == PHASE_RELEASING ? 0 : reservation->parts.count;
 }
 
@@ -217,6 +231,12 @@ static bool task_fits(enum task_state state, int phase)
 		return phase == PHASE_LIVE;
 	case TASK_STOPPING:
 		return phase == PHASE_RELEASING;
+	case TASK_SUSPENDING:
+		return phase == PHASE_SUSPENDING;
+	case TASK_SUSPENDED:
+		return phase == PHASE_SUSPENDED || phase == PHASE_WAKING;
+	case TASK_RESUMING:
+		return phase == PHASE_RESUMING;
 	default:
 		return phase == PHASE_RELEASING || phase == -1;
 	}
@@ -248,7 +268,7 @@ static void tally_task(const struct keeper *keeper, struct tally *tallies,
 static void check_gang(const struct job_record *job, const struct job_state_record *state,
                        const struct tally *tally)
 {
-	int64_t active = tally->claims + tally->held + tally->live;
+	int64_t active = tally->claims + tally->held + tally->live + tally->suspended;
 
 	if (active == 0 || state->short_since_ms > 0)
 		return;
@@ -269,7 +289,7 @@ static void check_job(const struct keeper *keeper, const struct job_state_record
                       const struct tally *tally, bool after_pass)
 {
 	const struct job_record *job = keeper_find(keeper, RECORD_JOB, state->id, 0);
-	int64_t runs = tally->held + tally->live, active = tally->claims + runs;
+	int64_t runs = tally->held + tally->live + tally->suspended, active = tally->claims + runs;
 
 	if (!job)
 		panic("job-%lld is not kept, but its state is", (long long)state->id);
@@ -280,6 +300,11 @@ static void check_job(const struct keeper *keeper, const struct job_state_record
 		panic("job-%lld is pending, and has reservations", (long long)job->id);
 	if (state->state == JOB_RUNNING && tally->live == 0)
 		panic("job-%lld is running, and nothing of it lives", (long long)job->id);
+	if ((state->state == JOB_SUSPENDED) != (tally->suspended > 0) ||
+	    (state->suspended_ms > 0) != (tally->suspended > 0) ||
+	    (state->parked && tally->suspended == 0))
+		panic("job-%lld is in state %d, and %lld of its tasks are suspended",
+		      (long long)job->id, state->state, (long long)tally->suspended);
 	if (state->held && runs > 0)
 		panic("job-%lld is on hold, and runs", (long long)job->id);
 	if (tally->tasks > job->tasks)

@@ -20,8 +20,9 @@ static void lift_limits(struct run *run, struct generator *generator)
 	struct command command = at_once(generator, COMMAND_CONFIGURE);
 
 	command.configure = config_default();
-	command.configure.policy =
-	    ((const struct config_record *)keeper_find(&run->keeper, RECORD_CONFIG, 1, 0))->policy;
+	const struct config_record *before = keeper_find(&run->keeper, RECORD_CONFIG, 1, 0);
+	command.configure.policy = before->policy;
+	command.configure.loads_per_gpu = before->loads_per_gpu;
 	run_command(run, &command);
 	for (size_t i = 0; i < keeper_tenant_count(&run->keeper); i++) {
 		const struct tenant_record *old = keeper_tenant(&run->keeper, i);
@@ -69,9 +70,11 @@ static void release_holds(struct run *run, struct generator *generator)
 {
 	for (size_t i = 0; i < keeper_job_state_count(&run->keeper); i++) {
 		const struct job_state_record *job = keeper_job_state(&run->keeper, i);
-		if (!job->held || job_state_is_final((enum job_state)job->state))
+		bool parked = job->parked && job->state == JOB_SUSPENDED;
+		if ((!job->held && !parked) || job_state_is_final((enum job_state)job->state))
 			continue;
-		struct command command = at_once(generator, COMMAND_UNHOLD);
+		struct command command =
+		    at_once(generator, parked ? COMMAND_RESUME : COMMAND_UNHOLD);
 		command.id = job->id;
 		run_command(run, &command);
 	}
@@ -141,7 +144,8 @@ static void property_drain_go_on(struct run *run, struct generator *generator)
 		all[i] = *keeper_reservation(&run->keeper, i);
 	for (size_t i = 0; i < count; i++) {
 		struct command command = at_once(generator, COMMAND_MEMORY_RELEASED);
-		if (all[i].phase == PHASE_CLAIM)
+		if (all[i].phase == PHASE_CLAIM || all[i].phase == PHASE_SUSPENDED ||
+		    all[i].phase == PHASE_WAKING)
 			continue;
 		if (all[i].job_id == 0) {
 			go_on_with_slot(run, generator, all[i].id);
@@ -149,6 +153,10 @@ static void property_drain_go_on(struct run *run, struct generator *generator)
 		}
 		if (all[i].phase == PHASE_GRANTED)
 			command.kind = COMMAND_TASK_STARTED;
+		if (all[i].phase == PHASE_SUSPENDING)
+			command.kind = COMMAND_TASK_SUSPENDED;
+		if (all[i].phase == PHASE_RESUMING)
+			command.kind = COMMAND_TASK_RESUMED;
 		if (all[i].phase == PHASE_LIVE)
 			command.kind = COMMAND_TASK_EXITED;
 		command.task.reservation_id = all[i].id;
@@ -261,7 +269,8 @@ static bool waits_for_another(const struct keeper *keeper, const struct job_reco
 	return false;
 }
 
-static void check_drained(const struct run *run)
+/* Where the clock went back, a job may still have to wait for its time to begin. */
+static void check_drained(const struct run *run, int64_t now_ms)
 {
 	const struct keeper *keeper = &run->keeper;
 
@@ -275,7 +284,7 @@ static void check_drained(const struct run *run)
 		const struct job_record *job = keeper_job(keeper, i);
 		const struct job_state_record *state =
 		    keeper_find(keeper, RECORD_JOB_STATE, job->id, 0);
-		if (job_state_is_final((enum job_state)state->state) ||
+		if (job_state_is_final((enum job_state)state->state) || job->begin_ms > now_ms ||
 		    waits_for_another(keeper, job) || !surely_fits(keeper, job))
 			continue;
 		struct buffer text = { 0 };
@@ -383,6 +392,7 @@ static void serve_all(struct run *run, struct generator *generator)
 
 void drain(struct run *run, struct generator *generator)
 {
+	bool healed = false;
 	int quiet = 0;
 
 	lift_limits(run, generator);
@@ -395,8 +405,13 @@ void drain(struct run *run, struct generator *generator)
 		run_command(run, &pass);
 		property_drain_go_on(run, generator);
 		bool empty = keeper_reservation_count(&run->keeper) == 0;
+		/* A suspended task had a right to a chip that was traded: its new node's reports
+		 * were refused until now. */
+		if (empty && !healed)
+			heal_machines(run, generator);
+		healed = healed || empty;
 		quiet = empty ? quiet + 1 : 0;
 		generator->now_ms += empty ? 5 * MINUTE_MS : 1000;
 	}
-	check_drained(run);
+	check_drained(run, generator->now_ms);
 }

@@ -74,6 +74,8 @@ void generator_init(struct generator *generator, uint64_t seed, const struct kee
 		.router = router,
 	};
 	world_init(&generator->world, &generator->random);
+	generator->loads_per_gpu =
+	    chance(&generator->random, 60) ? 1 : between(&generator->random, 2, 3);
 	generator_turn(generator);
 }
 
@@ -209,15 +211,24 @@ struct command generator_config(struct generator *generator)
 	config.refuse_backoff_ms = between(random, 0, 20) * SECOND_MS;
 	config.grace_ms = between(random, 0, 60) * SECOND_MS;
 	config.retention_ms = between(random, 0, 1200) * SECOND_MS;
+	config.predict_jobs =
+	    chance(random, 70) ? between(random, 1, 60) : between(random, 0, 1) * 32768;
+	config.predict_experts = chance(random, 70) ? 8192 : between(random, 0, 100);
 	config.promise_jobs = between(random, 0, 6);
 	config.promise_gpus = between(random, 0, 4) * WHOLE_GPU;
 	config.foreign_tolerance_mib = chance(random, 70) ? 0 : between(random, 0, 2000);
 	config.lease_ms = between(random, 1, 600) * SECOND_MS;
-	config.time_sharing = chance(random, 40);
+	config.loads_per_gpu = generator->loads_per_gpu;
+	config.foreign_requeues = between(random, 0, 3);
+	config.time_sharing = chance(random, 40)
+	                          ? (int32_t)between(random, 1, SHARING_PREDICTED_SERVICE)
+	                          : SHARING_OFF;
 	config.sharing_wait_ms = between(random, 1, 7200) * SECOND_MS;
 	config.sharing_turn_ms = between(random, 0, 3600) * SECOND_MS;
 	config.search_width = chance(random, 50) ? 256 : between(random, 1, 8);
 	config.search_pause_us = chance(random, 50) ? 0 : between(random, 0, 1000);
+	config.suspend = (int32_t)between(random, 0, 2);
+	config.suspend_host = between(random, 0, 1000);
 	if (chance(random, 3))
 		config.thermal_resume_c = config.thermal_threshold_c + 1;
 	return (struct command){ .kind = COMMAND_CONFIGURE,
@@ -319,7 +330,13 @@ static bool generate_wish(struct generator *generator, struct command *command)
 	if (job_state_is_final((enum job_state)job->state) && !rarely(random, 20))
 		return false;
 	command->id = job->id;
-	switch (between(random, 0, 5)) {
+	switch (between(random, 0, 7)) {
+	case 6:
+		command->kind = COMMAND_RESUME;
+		return job->state == JOB_SUSPENDED || rarely(random, 50);
+	case 7:
+		command->kind = COMMAND_SUSPEND;
+		return job->state == JOB_RUNNING || rarely(random, 20);
 	case 0:
 		command->kind = COMMAND_REQUEUE;
 		return job->state != JOB_PENDING || rarely(random, 50);
@@ -344,6 +361,7 @@ static void set_task(struct generator *generator, struct command *command, enum 
 	command->task.exit_code = chance(random, 88) ? 0 : between(random, 1, 255);
 	command->task.released = chance(random, 50);
 	command->task.message = kind == COMMAND_TASK_REFUSED ? "no room here" : "";
+	command->task.foreign = kind == COMMAND_TASK_EXITED && chance(random, 30);
 }
 
 /* What a node would say next about one that it was ordered to run. */
@@ -373,6 +391,22 @@ static bool tell_of_live(struct generator *generator, struct command *command, i
 	return true;
 }
 
+/* A node that moves memory does it, cannot, or loses the task; or the task ends before. */
+static bool tell_of_moving(struct generator *generator, struct command *command, int64_t id,
+                           enum command_kind kind)
+{
+	uint64_t *random = &generator->random;
+
+	if (chance(random, 5))
+		kind = COMMAND_TASK_EXITED;
+	set_task(generator, command, kind, id);
+	if (kind == COMMAND_TASK_EXITED)
+		return true;
+	command->task.released = chance(random, 85);
+	command->task.ago_ms = between(random, 0, 60000);
+	return chance(random, generator->flavour.releases);
+}
+
 static bool tell_of_releasing(struct generator *generator, struct command *command, int64_t id)
 {
 	uint64_t *random = &generator->random;
@@ -392,8 +426,9 @@ static bool is_silent(const struct generator *generator, int64_t node_id)
 /* A node tells of something that it runs. */
 static bool generate_progress(struct generator *generator, struct command *command)
 {
-	static const enum command_kind kinds[] = { COMMAND_TASK_STARTED, COMMAND_TASK_REFUSED,
-		                                   COMMAND_TASK_EXITED, COMMAND_TASK_CHECKPOINT,
+	static const enum command_kind kinds[] = { COMMAND_TASK_STARTED,   COMMAND_TASK_REFUSED,
+		                                   COMMAND_TASK_EXITED,    COMMAND_TASK_CHECKPOINT,
+		                                   COMMAND_TASK_SUSPENDED, COMMAND_TASK_RESUMED,
 		                                   COMMAND_MEMORY_RELEASED };
 	uint64_t *random = &generator->random;
 	size_t count = keeper_reservation_count(generator->keeper);
@@ -412,6 +447,10 @@ static bool generate_progress(struct generator *generator, struct command *comma
 	if (reservation->job_id == 0)
 		return generate_slot_progress(generator, command, reservation->id);
 	switch (reservation->phase) {
+	case PHASE_SUSPENDING:
+		return tell_of_moving(generator, command, reservation->id, COMMAND_TASK_SUSPENDED);
+	case PHASE_RESUMING:
+		return tell_of_moving(generator, command, reservation->id, COMMAND_TASK_RESUMED);
 	case PHASE_GRANTED:
 		return tell_of_held(generator, command, reservation->id);
 	case PHASE_LIVE:
@@ -548,6 +587,25 @@ static bool generate_mix(struct generator *generator, struct command *command)
 	return true;
 }
 
+/* Tenants that are known, are not, or pay themselves. */
+static bool generate_charge(struct generator *generator, struct command *command)
+{
+	uint64_t *random = &generator->random;
+	int64_t count = between(random, 0, 3);
+	int64_t *rows =
+	    arena_alloc(&generator->arena, (size_t)(count + 1) * CHARGE_WIDTH * sizeof(*rows));
+
+	for (int64_t i = 0; i < count * CHARGE_WIDTH; i += CHARGE_WIDTH) {
+		rows[i + CHARGE_TENANT] = between(random, 0, 12);
+		rows[i + CHARGE_MODEL_TENANT] = between(random, 0, 12);
+		rows[i + CHARGE_AMOUNT] =
+		    chance(random, 5) ? -1 : between(random, 0, 3 * INT64_C(1000000));
+	}
+	command->kind = COMMAND_CHARGE;
+	command->charges = (struct rows){ rows, count };
+	return true;
+}
+
 /* Mostly little time goes by; now and then much; and a clock may be behind. */
 static int64_t next_time(struct generator *generator)
 {
@@ -570,10 +628,10 @@ struct command generator_next(struct generator *generator)
 		bool (*generate)(struct generator *generator, struct command *command);
 	} table[] = {
 		{ 120, generate_pass },       { 20, generate_time },   { 150, generate_job },
-		{ 545, generate_progress },   { 60, generate_report }, { 40, generate_gpu_report },
+		{ 543, generate_progress },   { 60, generate_report }, { 40, generate_gpu_report },
 		{ 10, generate_node_change }, { 44, generate_wish },   { 7, generate_tenant },
 		{ 1, generate_configure },    { 1, generate_start },   { 1, generate_mix },
-		{ 1, generate_clock },
+		{ 1, generate_clock },        { 2, generate_charge },
 	};
 	int64_t now_ms = next_time(generator);
 	struct command command = { .kind = COMMAND_PASS, .now_ms = now_ms };

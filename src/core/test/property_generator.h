@@ -43,8 +43,9 @@ struct generator {
 	const struct router *router;
 	struct world world;
 	struct flavour flavour;
-	struct arena arena; /* what the last command points to */
-	int64_t number;     /* for names */
+	struct arena arena;    /* what the last command points to */
+	int64_t number;        /* for names */
+	int64_t loads_per_gpu; /* of every configuration, so that loads can be counted */
 	int64_t last_request;
 };
 

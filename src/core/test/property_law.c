@@ -17,14 +17,24 @@ static struct load load_of(const struct keeper *keeper, int64_t gpu_id)
 
 	for (size_t i = 0; i < keeper_reservation_count(keeper); i++) {
 		const struct reservation_record *reservation = keeper_reservation(keeper, i);
-		bool claim = reservation->phase == PHASE_CLAIM;
-		bool leaving = reservation->phase == PHASE_RELEASING && !reservation->late;
+		bool away = reservation->away;
+		bool claim =
+		    reservation->phase == PHASE_CLAIM || reservation->phase == PHASE_WAKING;
+		bool leaving = (reservation->phase == PHASE_RELEASING ||
+		                reservation->phase == PHASE_SUSPENDING) &&
+		               !reservation->late;
 		for (int64_t p = 0; p < reservation->parts.count; p++) {
 			const int64_t *part = reservation->parts.at + p * PART_WIDTH;
 			if (part[PART_GPU] != gpu_id)
 				continue;
 			int64_t mib =
 			    claim ? part[PART_MIB] : max64(part[PART_MIB], part[PART_MEASURED]);
+			if (away) { /* what is measured there all the same, and its claim */
+				load.used_mib += part[PART_MEASURED];
+				load.later_mib +=
+				    part[PART_MEASURED] + (claim ? part[PART_MIB] : 0);
+				continue;
+			}
 			load.used_mib += claim ? 0 : mib;
 			load.later_mib += leaving ? 0 : mib;
 			load.owners += !claim;
@@ -153,11 +163,15 @@ static void check_host(const struct keeper *keeper, const struct node_record *no
 		const struct reservation_record *reservation = keeper_reservation(keeper, i);
 		if (reservation->node_id != node->id || reservation->phase == PHASE_CLAIM)
 			continue;
-		cpu += reservation->cpu_milli;
-		host += reservation->host_bytes;
+		cpu += reservation->away ? 0 : reservation->cpu_milli;
+		host += reservation->host_bytes + reservation->copy_bytes;
 	}
-	if ((granted->cpu_milli > 0 && cpu > node->cpu_milli) ||
-	    (granted->host_bytes > 0 && host > node->host_bytes))
+	/* One that suspends asks for host memory alone, and one that resumes has it. */
+	bool suspends = granted->phase == PHASE_SUSPENDING;
+	bool resumes = granted->phase == PHASE_RESUMING;
+	int64_t asked_bytes = suspends ? granted->copy_bytes : granted->host_bytes;
+	if ((granted->cpu_milli > 0 && !suspends && cpu > node->cpu_milli) ||
+	    (asked_bytes > 0 && !resumes && host > node->host_bytes))
 		panic("node %s has more CPU or host memory given out than it has", node->name);
 }
 
@@ -296,7 +310,8 @@ static struct gang gang_of(const struct keeper *keeper, const struct job_record 
 		const struct reservation_record *reservation =
 		    keeper_find(keeper, RECORD_RESERVATION, task->reservation_id, 0);
 		if (reservation &&
-		    (reservation->phase == PHASE_GRANTED || reservation->phase == PHASE_LIVE))
+		    (reservation->phase == PHASE_GRANTED || reservation->phase == PHASE_LIVE ||
+		     phase_is_suspended((enum phase)reservation->phase)))
 			gang_add(keeper, reservation, &gang);
 		else if (reservation && task->claim_id)
 			gang.moving++;
@@ -354,12 +369,54 @@ static void check_order(const struct keeper *keeper, const struct command *comma
 		check_gang_start(keeper, job);
 }
 
+/* Memory moves to the host where there is room for it, and back as a start would be granted. */
+static void check_move(const struct keeper *keeper, const struct command *command,
+                       const struct effect *effect)
+{
+	const struct task_order *order = &effect->order;
+	const struct reservation_record *moved =
+	    keeper_find(keeper, RECORD_RESERVATION, order->reservation_id, 0);
+	bool back = effect->kind == EFFECT_RESUME;
+	const struct job_record *job = keeper_find(keeper, RECORD_JOB, order->job_id, 0);
+
+	if (!moved || moved->phase != (back ? PHASE_RESUMING : PHASE_SUSPENDING) ||
+	    moved->job_id != order->job_id || moved->node_id != order->node_id || job->tasks > 1)
+		panic("reservation %lld is to be moved, which is not decided",
+		      (long long)order->reservation_id);
+	if (command->kind == COMMAND_NODE_REPORT) /* ordered again */
+		return;
+	const struct node_record *node = keeper_find(keeper, RECORD_NODE, moved->node_id, 0);
+	const struct config_record *config = keeper_find(keeper, RECORD_CONFIG, 1, 0);
+	int64_t copies = 0, mib = 0;
+	for (int64_t i = 0; i < moved->parts.count; i++) {
+		const int64_t *part = moved->parts.at + i * PART_WIDTH;
+		mib += part[PART_WHOLE] && part[PART_MEASURED] > 0 ? part[PART_MEASURED]
+		                                                   : part[PART_MIB];
+	}
+	for (size_t i = 0; i < keeper_reservation_count(keeper); i++)
+		if (keeper_reservation(keeper, i)->node_id == node->id)
+			copies += keeper_reservation(keeper, i)->copy_bytes;
+	if (!back && (moved->copy_bytes < mib << 20 ||
+	              copies > muldiv_down(node->host_bytes, config->suspend_host, 1000)))
+		panic("reservation %lld has %lld bytes for %lld MiB, of %lld bytes on node %s",
+		      (long long)moved->id, (long long)moved->copy_bytes, (long long)mib,
+		      (long long)copies, node->name);
+	if (job->suspend == SUSPEND_NEVER && !back)
+		panic("job-%lld is suspended against its will", (long long)job->id);
+	if (back)
+		check_right(keeper, job, moved, false);
+	else
+		check_host(keeper, node, moved);
+}
+
 void check_grants(const struct keeper *keeper, const struct command *command,
                   const struct effects *effects, int64_t last_id)
 {
 	for (size_t i = 0; i < effects->count; i++) {
 		if (effects->at[i].kind == EFFECT_START)
 			check_order(keeper, command, &effects->at[i].order, last_id);
+		if (effects->at[i].kind == EFFECT_SUSPEND || effects->at[i].kind == EFFECT_RESUME)
+			check_move(keeper, command, &effects->at[i]);
 		if (effects->at[i].kind == EFFECT_LOAD)
 			check_load(keeper, &effects->at[i].load);
 	}
@@ -405,7 +462,9 @@ static struct amounts amounts_of(const struct reservation_record *reservation)
 		amounts.of[AMOUNT_GPU_MEMORY] += part[PART_WHOLE] ? 0 : part[PART_MIB];
 	}
 	amounts.of[AMOUNT_CPU] = reservation->cpu_milli;
-	amounts.of[AMOUNT_HOST] = reservation->host_bytes;
+	if (reservation->phase == PHASE_SUSPENDING || reservation->phase == PHASE_SUSPENDED)
+		amounts = (struct amounts){ { 0 } };
+	amounts.of[AMOUNT_HOST] = reservation->host_bytes + reservation->copy_bytes;
 	return amounts;
 }
 

@@ -66,6 +66,7 @@ static bool lie_about_work(struct generator *generator, const struct machine *li
 {
 	static const enum command_kind tasks[] = { COMMAND_TASK_STARTED,    COMMAND_TASK_REFUSED,
 		                                   COMMAND_TASK_EXITED,     COMMAND_TASK_CHECKPOINT,
+		                                   COMMAND_TASK_SUSPENDED,  COMMAND_TASK_RESUMED,
 		                                   COMMAND_MEMORY_RELEASED, COMMAND_TASK_NOTICE };
 	static const enum command_kind slots[] = { COMMAND_SLOT_LOADING, COMMAND_SLOT_READY,
 		                                   COMMAND_SLOT_EXITED, COMMAND_MEMORY_RELEASED };

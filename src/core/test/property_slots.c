@@ -30,21 +30,31 @@ static bool state_fits(enum slot_state state, enum phase phase)
 	return false;
 }
 
-/* Of all slots on a GPU one is being loaded at the most. */
-static void check_one_load(const struct keeper *keeper, const struct reservation_record *right)
+static int64_t parts_on(const struct reservation_record *right, int64_t gpu_id)
 {
-	for (size_t i = 0; i < keeper_slot_count(keeper); i++) {
-		const struct slot_record *other = keeper_slot(keeper, i);
-		if (other->id == right->id || other->state != SLOT_LOADING)
-			continue;
-		const struct reservation_record *its =
-		    keeper_find(keeper, RECORD_RESERVATION, other->id, 0);
-		for (int64_t p = 0; p < right->parts.count; p++)
-			for (int64_t q = 0; q < its->parts.count; q++)
-				if (right->parts.at[p * PART_WIDTH + PART_GPU] ==
-				    its->parts.at[q * PART_WIDTH + PART_GPU])
-					panic("slots %lld and %lld are loaded onto one GPU at once",
-					      (long long)right->id, (long long)other->id);
+	int64_t count = 0;
+
+	for (int64_t p = 0; p < right->parts.count; p++)
+		count += right->parts.at[p * PART_WIDTH + PART_GPU] == gpu_id;
+	return count;
+}
+
+/* Of all slots on a GPU as many load as may load at once, beside those that are overdue. */
+static void check_loads(const struct keeper *keeper, const struct reservation_record *right)
+{
+	const struct config_record *config = keeper_find(keeper, RECORD_CONFIG, 1, 0);
+
+	for (int64_t p = 0; p < right->parts.count; p++) {
+		int64_t gpu_id = right->parts.at[p * PART_WIDTH + PART_GPU], loads = 0;
+		for (size_t i = 0; i < keeper_slot_count(keeper); i++) {
+			const struct slot_record *slot = keeper_slot(keeper, i);
+			if (slot->state == SLOT_LOADING && slot->overdue_ms > 0)
+				loads += parts_on(
+				    keeper_find(keeper, RECORD_RESERVATION, slot->id, 0), gpu_id);
+		}
+		if (loads > config->loads_per_gpu)
+			panic("%lld slots are loaded onto one GPU at once, slot %lld among them",
+			      (long long)loads, (long long)right->id);
 	}
 }
 
@@ -63,7 +73,7 @@ void check_slots(const struct keeper *keeper)
 			      (long long)slot->id, slot->state, right->phase);
 		model_of(keeper, slot->model_id);
 		if (slot->state == SLOT_LOADING)
-			check_one_load(keeper, right);
+			check_loads(keeper, right);
 	}
 	for (size_t i = 0; i < keeper_reservation_count(keeper); i++)
 		owned += keeper_reservation(keeper, i)->job_id == 0;

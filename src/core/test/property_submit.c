@@ -105,6 +105,8 @@ static void draw_template(struct generator *generator, struct template *template
 	job->host_bytes = chance(random, 50) ? 0 : MIB * between(random, 1, 32768);
 	job->preemptible = chance(random, generator->flavour.preemptible);
 	job->movable = chance(random, generator->flavour.movable);
+	job->suspend = (int32_t)between(random, 0, 2);
+	job->program = between(random, 0, 5);
 	job->lease_loss = chance(random, 40) ? LEASE_STOP : LEASE_KEEP;
 	job->payload = job->idempotency_key = "";
 }
@@ -131,6 +133,8 @@ static void draw_times(struct generator *generator, struct job_record *job)
 		job->max_runtime_ms = between(random, 1, 7200) * SECOND_MS;
 	if (chance(random, 20))
 		job->estimate_ms = between(random, 1, 7200) * SECOND_MS;
+	if (rarely(random, 20))
+		job->begin_ms = generator->now_ms + between(random, -60, 600) * SECOND_MS;
 	if (chance(random, 10))
 		job->deadline_ms = generator->now_ms + between(random, 1, 7200) * SECOND_MS;
 }
@@ -152,6 +156,13 @@ static void draw_depends(struct generator *generator, struct job_record *job)
 		rows[2 * count++ + 1] = chance(random, 50) ? AFTER_SUCCESS : AFTER_ANY;
 	}
 	job->depends = (struct rows){ rows, count };
+	if (count > 0 && rarely(random, 3)) {
+		int64_t *array = arena_alloc(&generator->arena, 3 * sizeof(*array));
+		array[0] = rows[0];
+		array[1] = rows[1];
+		array[2] = 0;
+		job->depends_arrays = (struct rows){ array, 1 };
+	}
 }
 
 static void draw_array(struct generator *generator, struct submit_command *submit)
@@ -160,6 +171,13 @@ static void draw_array(struct generator *generator, struct submit_command *submi
 
 	submit->array_from = between(random, 0, 2);
 	submit->array_to = submit->array_from + between(random, 1, 10);
+	if (rarely(random, 4)) {
+		int64_t *indices = arena_alloc(&generator->arena, 3 * sizeof(*indices));
+		indices[0] = submit->array_from;
+		indices[1] = submit->array_to;
+		indices[2] = submit->array_to = submit->array_to + 5;
+		submit->array_indices = (struct rows){ indices, 3 };
+	}
 	submit->job.array_limit = chance(random, 60) ? between(random, 1, 4) : 0;
 }
 

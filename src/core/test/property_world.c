@@ -215,12 +215,13 @@ static size_t property_world_measure(struct world *world, const struct keeper *k
 	for (int64_t p = 0; p < reservation->parts.count; p++) {
 		const int64_t *part = reservation->parts.at + p * PART_WIDTH;
 		const struct gpu_record *gpu = keeper_find(keeper, RECORD_GPU, part[PART_GPU], 0);
-		if (!gpu || chance(world->random, 40))
+		bool away = reservation->away && honest;
+		if (!gpu || (!away && chance(world->random, 40)))
 			continue;
 		measurements[count++] = (struct measurement){
 			.reservation_id = reservation->id,
 			.uuid = arena_string(arena, gpu->uuid),
-			.memory_mib = measured_of(world, part[PART_MIB], honest),
+			.memory_mib = away ? 0 : measured_of(world, part[PART_MIB], honest),
 		};
 	}
 	return count;

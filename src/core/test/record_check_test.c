@@ -191,8 +191,13 @@ static void keep_busy_core(struct keeper *keeper)
 {
 	struct harness *h = harness_new();
 
+	struct config_record config = *sched_config(h->sched);
+
 	h->watch = record_check_keep;
 	h->watcher = keeper;
+	/* The default policy learns for milliseconds in each of thousands of cores. */
+	config.policy = POLICY_FRAGMENT;
+	configure(h, config);
 	add_node(h, "n1", 4, 80000);
 	add_node(h, "n2", 4, 80000);
 	int64_t top = put_tenant(h, sharing("top", 0, QUOTA_UNSET));

@@ -2,13 +2,18 @@
 #include "core/why/why.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 #include "base/calendar.h"
 #include "base/duration.h"
+#include "core/place/rules.h"
+#include "core/queue/depends.h"
+#include "core/queue/suspend.h"
 #include "core/state.h"
 #include "core/why/why_text.h"
 
-#define NAMED_MAX 16 /* dependencies, tasks or GPUs that a sentence names */
+#define CONFIDENCE_LEAST 500 /* of 1000: below that a duration is a guess, and is not shown */
+#define NAMED_MAX 16         /* dependencies, tasks or GPUs that a sentence names */
 
 static int64_t position_in(const struct tenant *tenant, const struct job *job, int64_t now_ms)
 {
@@ -35,10 +40,10 @@ void why_position(struct sched *sched, struct job *job, int64_t *position, int64
 
 static struct search search_now(struct sched *sched, struct job *job)
 {
-	struct search search = applicant_job(sched, job);
+	struct search search = applicant_job(&sched->placement, job);
 
 	sched_prepare(sched);
-	filter_refresh(search.shape->filter, &sched->cluster, sched->cluster_version);
+	filter_refresh(search.shape->filter, &sched->cluster, sched->cluster.version);
 	return search;
 }
 
@@ -48,10 +53,10 @@ static bool would_fit(struct sched *sched, struct search *search)
 	enum view view = search->view;
 	bool fits = false;
 
-	plan_begin(sched);
+	plan_begin(&sched->ledger);
 	for (search->view = VIEW_NOW; search->view <= VIEW_LATER && !fits; search->view++)
-		fits = place_job(sched, search, search->shape->tasks);
-	plan_abandon(sched);
+		fits = place_job(&sched->placement, search, search->shape->tasks);
+	plan_abandon(&sched->ledger);
 	search->view = view;
 	return fits;
 }
@@ -64,11 +69,11 @@ static int64_t fit_now(struct sched *sched, struct search *search)
 	for (size_t i = 0; i < sched->cluster.node_count; i++) {
 		const struct node *node = sched->cluster.nodes[i];
 		if (search->shape->split_gpus == 0)
-			fit += place_count(sched, search, node);
-		else if (place_check_node(sched, search, node, &short_by) == CHECK_OK)
+			fit += place_count(&sched->placement, search, node);
+		else if (place_check_node(&sched->placement, search, node, &short_by) == CHECK_OK)
 			for (int g = 0; g < node->gpu_count; g++)
-				fit += place_check_gpu(sched, search, node->gpus[g], &short_by) ==
-				       CHECK_OK;
+				fit += place_check_gpu(&sched->placement, search, node->gpus[g],
+				                       &short_by) == CHECK_OK;
 	}
 	return fit;
 }
@@ -91,7 +96,7 @@ static void look_for_room(struct sched *sched, struct job *job, struct why *why)
 	}
 	why->expected_start_ms = start_ms == INT64_MAX ? 0 : start_ms;
 	why->fit = fit_now(sched, &search);
-	why->refusal_count = place_refusals(sched, &search, why->refusals);
+	why->refusal_count = place_refusals(&sched->placement, &search, why->refusals);
 	for (int i = 0; i < why->refusal_count; i++)
 		if (why->refusals[i][REFUSAL_CHECK] == CHECK_MEMORY)
 			why->nearest_gpu = why->refusals[i][REFUSAL_NEAREST];
@@ -106,7 +111,7 @@ static enum wait_reason reason_outside(const struct sched *sched, const struct j
 		return WAIT_HELD;
 	if (job->unmet > 0)
 		return WAIT_DEPENDENCY;
-	if (job->s.not_before_ms > sched_now(sched))
+	if (job_not_before(job) > sched_now(sched))
 		return WAIT_BACKOFF;
 	if (job->counts.claims > 0)
 		return WAIT_RELEASE;
@@ -133,6 +138,44 @@ void why_job(struct sched *sched, struct job *job, struct why *why)
 		look_for_room(sched, job, why);
 }
 
+static const char *place_words(enum phase phase)
+{
+	switch (phase) {
+	case PHASE_LIVE:
+		return "runs";
+	case PHASE_SUSPENDING:
+		return "is being suspended";
+	case PHASE_SUSPENDED:
+		return "is suspended, and resumes";
+	case PHASE_WAKING:
+		return "is suspended, and has a claim on its GPUs";
+	case PHASE_RESUMING:
+		return "is being resumed";
+	default:
+		return "is to start";
+	}
+}
+
+/* What a suspended job waits for. */
+static void print_suspended(const struct sched *sched, const struct job *job, struct buffer *buffer)
+{
+	const struct reservation *reservation = suspend_reservation(job);
+
+	if (job->s.state != JOB_SUSPENDED || !reservation)
+		return;
+	buffer_text(buffer, "suspended for ");
+	duration_print_hours(buffer, sched_now(sched) - job->s.suspended_ms);
+	buffer_print(buffer, "; %" PRId64 " MiB of host memory hold its GPU memory\n",
+	             reservation->copy_bytes >> 20);
+	if (job->s.parked)
+		buffer_text(buffer, "a person suspended it: it waits for gpu-cli resume\n");
+	else if (!node_is_open(reservation->node))
+		buffer_text(buffer, "its node takes nothing new\n");
+	else if (reservation->phase == PHASE_SUSPENDED || reservation->phase == PHASE_WAKING)
+		buffer_text(buffer, "it resumes when its GPUs are free, before jobs that come "
+		                    "after it in the queue\n");
+}
+
 /* Where it is, or goes. */
 static void print_places(const struct job *job, struct buffer *buffer)
 {
@@ -142,8 +185,7 @@ static void print_places(const struct job *job, struct buffer *buffer)
 		const struct reservation *reservation = job->tasks[i].reservation;
 		if (!reservation || reservation->phase == PHASE_RELEASING)
 			continue;
-		buffer_print(buffer, "task %d %s on node %s", i,
-		             reservation->phase == PHASE_LIVE ? "runs" : "is to start",
+		buffer_print(buffer, "task %d %s on node %s", i, place_words(reservation->phase),
 		             reservation->node->r.name);
 		for (int p = 0; p < reservation->part_count; p++)
 			buffer_print(buffer, ", %s: %" PRId64 " MiB%s",
@@ -152,31 +194,40 @@ static void print_places(const struct job *job, struct buffer *buffer)
 		buffer_text(buffer, "\n");
 		named++;
 	}
-	int64_t others = job->counts.granted + job->counts.live - named;
+	int64_t others = job->counts.granted + job->counts.live + job->counts.suspended - named;
 	if (others > 0)
 		buffer_print(buffer, "and %" PRId64 " more\n", others);
 }
 
-static void print_state(const struct job *job, struct buffer *buffer)
+static void print_state(const struct sched *sched, const struct job *job, struct buffer *buffer)
 {
-	buffer_print(buffer, "job-%" PRId64 " is %s", job->r.id,
-	             word_of(&job_state_words, job->s.state));
-	if (*job->s.message)
+	const char *state = word_of(&job_state_words, job->s.state);
+	bool over = job->s.state == JOB_COMPLETED || job->s.state == JOB_FAILED;
+
+	buffer_print(buffer, "job-%" PRId64 " %s%s", job->r.id,
+	             over                            ? ""
+	             : job->s.state == JOB_CANCELLED ? "was "
+	                                             : "is ",
+	             state);
+	if (*job->s.message && strcmp(job->s.message, state) != 0)
 		buffer_print(buffer, ": %s", job->s.message);
 	buffer_text(buffer, "\n");
 	print_places(job, buffer);
+	print_suspended(sched, job, buffer);
 }
 
 static void print_dependencies(const struct sched *sched, const struct job *job,
                                struct buffer *buffer)
 {
+	struct dependency_walk walk = { 0 };
+	enum dependency kind;
+	const struct job *other;
 	int64_t named = 0;
 
-	for (int64_t i = 0; i < job->r.depends.count; i++) {
-		const struct job *other = map_get(&sched->jobs, job->r.depends.at[2 * i]);
-		bool success = job->r.depends.at[2 * i + 1] == AFTER_SUCCESS;
-		if (!other || job_state_is_final((enum job_state)other->s.state) ||
-		    named == NAMED_MAX)
+	while (named < NAMED_MAX &&
+	       (other = dependency_next(sched, &job->r, &walk, &kind)) != NULL) {
+		bool success = kind == AFTER_SUCCESS;
+		if (job_state_is_final((enum job_state)other->s.state))
 			continue;
 		buffer_print(buffer, "%s job-%" PRId64 " to %s, which is %s",
 		             named > 0 ? "," : "for", other->r.id, success ? "succeed" : "end",
@@ -310,12 +361,12 @@ static void print_blocking(const struct sched *sched, const struct job *job, con
 	}
 }
 
-/* More nodes are needed, not just an end of other jobs. */
+/* More nodes are needed, not just an end of other jobs: that is the first thing to say. */
 static void print_impossible(struct sched *sched, const struct job *job, struct buffer *buffer)
 {
 	struct error error;
 
-	if (sched->cluster.node_count > 0 && !place_possible(sched, job, &error))
+	if (sched->cluster.node_count > 0 && !place_possible(&sched->placement, job, &error))
 		buffer_print(buffer, "it can never run on this cluster: %s\n", error.text);
 }
 
@@ -325,6 +376,8 @@ static void print_room(struct sched *sched, const struct job *job, const struct 
 	const struct shape *shape = job->class->shape;
 	int64_t need = shape->split_gpus > 0 ? shape->split_gpus : shape->tasks;
 
+	if (why->reason != WAIT_PROMISE && why->expected_start_ms == 0)
+		print_impossible(sched, job, buffer);
 	if (need > 1 && why->fit > 0) {
 		text_count(buffer, why->fit, shape->split_gpus > 0 ? "GPU" : "task");
 		buffer_print(buffer, " would fit now, it needs %" PRId64 " together%s", need,
@@ -335,6 +388,7 @@ static void print_room(struct sched *sched, const struct job *job, const struct 
 	buffer_text(buffer, "\n");
 	text_refusals(buffer, sched, &why->refusals[0][0], why->refusal_count,
 	              shape->request.gpu_count > 0, true);
+	text_holders(buffer, sched, &why->refusals[0][0], why->refusal_count, viewer);
 	print_blocking(sched, job, why, viewer, buffer);
 	if (why->reason == WAIT_PROMISE) {
 		print_promise(sched, job, buffer);
@@ -343,8 +397,6 @@ static void print_room(struct sched *sched, const struct job *job, const struct 
 		calendar_print(buffer, why->expected_start_ms);
 		buffer_text(buffer,
 		            ", if running jobs end as expected and no other job is served first\n");
-	} else {
-		print_impossible(sched, job, buffer);
 	}
 }
 
@@ -360,6 +412,12 @@ static void print_reason(struct sched *sched, const struct job *job, const struc
 		buffer_text(buffer, "\n");
 		break;
 	case WAIT_BACKOFF:
+		if (job->r.begin_ms > sched_now(sched)) {
+			buffer_text(buffer, "it is to begin at ");
+			calendar_print(buffer, job->r.begin_ms);
+			buffer_text(buffer, "\n");
+			break;
+		}
 		buffer_text(buffer, "until ");
 		calendar_print(buffer, job->s.not_before_ms);
 		buffer_text(buffer, ": a node refused it ");
@@ -405,7 +463,7 @@ static void print_queue(const struct job *job, const struct why *why, struct buf
 		buffer_print(buffer, " %s ahead of it (%" PRId64 " of its tenant)\n",
 		             why->position == 1 ? "is" : "are", why->tenant_position);
 	}
-	if (why->expected_ms > 0) {
+	if (why->expected_ms >= 1000 && why->confidence >= CONFIDENCE_LEAST) {
 		buffer_text(buffer, "it is expected to take ");
 		duration_print_hours(buffer, why->expected_ms);
 		buffer_text(buffer, " (confidence ");
@@ -414,13 +472,22 @@ static void print_queue(const struct job *job, const struct why *why, struct buf
 	}
 }
 
+void why_print_wait(struct sched *sched, const struct job *job, const struct why *why,
+                    int64_t viewer, struct buffer *buffer)
+{
+	if (why->reason == WAIT_DEPENDENCY)
+		buffer_text(buffer, "it waits ");
+	print_reason(sched, job, why, viewer, buffer);
+}
+
 void why_print(struct sched *sched, struct job *job, int64_t viewer, struct buffer *buffer)
 {
 	struct why why;
 
+	sched_prepare(sched);
 	why_job(sched, job, &why);
 	if (why.reason == WAIT_NOTHING) {
-		print_state(job, buffer);
+		print_state(sched, job, buffer);
 		return;
 	}
 	buffer_print(buffer, "job-%" PRId64 " ", job->r.id);
@@ -432,4 +499,15 @@ void why_print(struct sched *sched, struct job *job, int64_t viewer, struct buff
 	                        : "waits: ");
 	print_reason(sched, job, &why, viewer, buffer);
 	print_queue(job, &why, buffer);
+}
+
+bool why_node(struct sched *sched, struct job *job, const struct node *node, node_refusal_say *say,
+              void *context)
+{
+	INVARIANT(!sched->plan.open);
+	if (!job->class)
+		return false;
+	struct search search = search_now(sched, job);
+	rules_explain(&sched->placement, &search, node, say, context);
+	return true;
 }

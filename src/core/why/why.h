@@ -37,12 +37,20 @@ void why_job(struct sched *sched, struct job *job, struct why *why);
 /* Prints the explanation as sentences, one per line. `viewer` is the tenant that asks (0: an
  * administrator): the work of others is named only as 'another tenant'. */
 void why_print(struct sched *sched, struct job *job, int64_t viewer, struct buffer *buffer);
+/* Prints what a job that is not submitted would wait for, as sentences without its id. */
+void why_print_wait(struct sched *sched, const struct job *job, const struct why *why,
+                    int64_t viewer, struct buffer *buffer);
 /* A recorded decision, as sentences with its arithmetic, one per line. */
 void why_print_decision(struct sched *sched, const struct decision_record *decision, int64_t viewer,
                         struct buffer *buffer);
 /* How a waiting job would be decided about now: a line per step, under the tags
  * that operators look for. Names nobody's work but its own. */
 void why_trace(struct sched *sched, struct job *job, struct buffer *buffer);
+
+/* Says why the node does not take the job's next tasks, apart from its GPUs. False if the job does
+ * not wait in the queue. */
+bool why_node(struct sched *sched, struct job *job, const struct node *node, node_refusal_say *say,
+              void *context);
 
 /* How many waiting jobs, of all tenants and of its own, go before a waiting job. */
 void why_position(struct sched *sched, struct job *job, int64_t *position,

@@ -56,6 +56,8 @@ static void print_headline(const struct sched *sched, const struct decision_reco
 		[DECISION_FAIL] = " failed",
 		[DECISION_SHARE] =
 		    " gets room for which jobs stop that are expected to take longer",
+		[DECISION_SUSPENDED] = " is suspended: its GPU memory goes to host memory",
+		[DECISION_RESUME] = " resumes on its GPUs",
 	};
 
 	buffer_print(buffer, "decision %" PRId64 " at ", decision->id);
@@ -65,7 +67,7 @@ static void print_headline(const struct sched *sched, const struct decision_reco
 		print_model(sched, decision->model_id, decision->slot_id, viewer, buffer);
 	else
 		print_job(sched, decision, viewer, buffer);
-	if (decision->kind >= 0 && decision->kind <= DECISION_SHARE)
+	if (decision->kind >= 0 && decision->kind <= DECISION_RESUME)
 		buffer_text(buffer, words[decision->kind]);
 	if (decision->for_model_id) {
 		buffer_text(buffer, " for ");
@@ -136,7 +138,9 @@ static void print_victims(const struct sched *sched, const struct decision_recor
 
 	for (int64_t i = 0; i < decision->victims.count; i++) {
 		const int64_t *row = decision->victims.at + i * VICTIM_WIDTH;
-		buffer_text(buffer, row[2] ? "moves " : "stops ");
+		buffer_text(buffer, row[2] == VICTIM_MOVED       ? "moves "
+		                    : row[2] == VICTIM_SUSPENDED ? "suspends "
+		                                                 : "stops ");
 		if (row[1] >= 0)
 			buffer_print(buffer, "task %" PRId64 " of ", row[1]);
 		text_job(buffer, sched, row[0], tenant_id, viewer);
@@ -214,9 +218,9 @@ void why_print_decision(struct sched *sched, const struct decision_record *decis
 	print_lines(sched, decision, buffer);
 	if (decision->candidates > 0) {
 		text_count(buffer, decision->candidates, "node");
-		buffer_print(buffer,
-		             " fitted; the best had a score of %" PRId64 " (lower is better)\n",
-		             decision->score);
+		buffer_print(buffer, " could take it; %s\n",
+		             decision->candidates == 1 ? "it went there"
+		                                       : "it went where the policy prefers");
 	}
 	print_premium(decision, buffer);
 	print_victims(sched, decision, viewer, buffer);

@@ -69,6 +69,8 @@ static void print_slot(const struct sched *sched, const struct slot *slot, struc
 	if (slot->r.state == SLOT_LOADING) {
 		buffer_text(buffer, " since ");
 		calendar_print(buffer, slot->r.ordered_ms);
+		if (!slot_holds_up(slot))
+			buffer_text(buffer, ", longer than usual: others may load beside it");
 	}
 	buffer_text(buffer, "\n");
 }
@@ -85,21 +87,22 @@ static void print_back_off(const struct model *model, struct buffer *buffer)
 
 /* Why there is no place for a slot of this shape. */
 static void print_refusals(struct sched *sched, struct model *model, const struct shape *shape,
-                           struct buffer *buffer)
+                           int64_t viewer, struct buffer *buffer)
 {
 	int64_t rows[CHECK_REASONS][REFUSAL_WIDTH];
 	struct search search = applicant_slot(model);
 
 	search.shape = shape;
-	int found = place_refusals(sched, &search, rows);
+	int found = place_refusals(&sched->placement, &search, rows);
 	buffer_print(buffer, "split over %d:\n", shape->request.gpu_count);
 	text_refusals(buffer, sched, &rows[0][0], found, true, true);
+	text_holders(buffer, sched, &rows[0][0], found, viewer);
 }
 
 /* What its tenant may not hold, if that stands in the way. */
 static void print_bound(const struct sched *sched, const struct model *model, struct buffer *buffer)
 {
-	struct amounts amounts = replica_amounts(sched, model);
+	struct amounts amounts = model_amounts(model, sched->cluster.smallest_mib);
 	struct bound bound;
 
 	if (tenant_may_hold(model->tenant, &amounts, !model->r.pinned, sched_now(sched), &bound))
@@ -108,21 +111,23 @@ static void print_bound(const struct sched *sched, const struct model *model, st
 	buffer_text(buffer, "\n");
 }
 
-static void print_room(struct sched *sched, struct model *model, struct buffer *buffer)
+static void print_room(struct sched *sched, struct model *model, int64_t viewer,
+                       struct buffer *buffer)
 {
 	struct error error = { 0 };
 
-	if (!model_possible(sched, model, &error)) {
+	if (!place_possible_slot(&sched->placement, model, &error)) {
 		buffer_print(buffer, "%s\n", error.text);
 		return;
 	}
 	for (int i = 0; i < model->shape_count && i < 2; i++)
-		print_refusals(sched, model, &model->shapes[i], buffer);
+		print_refusals(sched, model, &model->shapes[i], viewer, buffer);
 	buffer_print(buffer, "%zu idle slots may be evicted, on %s together they are not enough\n",
 	             sched->cold_slots.by_cost.count, "no node");
 }
 
-static void print_want(struct sched *sched, struct model *model, struct buffer *buffer)
+static void print_want(struct sched *sched, struct model *model, int64_t viewer,
+                       struct buffer *buffer)
 {
 	static const char *const words[] = {
 		[WANT_NOTHING] = "it wants no other slot",
@@ -144,7 +149,7 @@ static void print_want(struct sched *sched, struct model *model, struct buffer *
 	if (want == WANT_NOTHING)
 		return;
 	print_bound(sched, model, buffer);
-	if (applicant_find(sched, &search, &eviction.choice))
+	if (applicant_find(&sched->placement, &search, &eviction.choice))
 		buffer_print(buffer, "there is room on node %s%s: the next pass decides\n",
 		             eviction.choice.node->r.name,
 		             search.view == VIEW_NOW ? ""
@@ -156,7 +161,7 @@ static void print_want(struct sched *sched, struct model *model, struct buffer *
 		             eviction.choice.node->r.name, eviction.count,
 		             eviction.count > 1 ? "s" : "", eviction.count > 1 ? "" : "es");
 	else
-		print_room(sched, model, buffer);
+		print_room(sched, model, viewer, buffer);
 }
 
 bool sched_why_model(struct sched *sched, int64_t model_id, int64_t viewer, struct buffer *buffer,
@@ -167,6 +172,7 @@ bool sched_why_model(struct sched *sched, int64_t model_id, int64_t viewer, stru
 	if (!model)
 		return error_set(error, ERROR_NOT_FOUND, "model-%" PRId64 " is not known",
 		                 model_id);
+	sched_prepare(sched);
 	buffer_print(buffer, "model %s has ", model->r.name);
 	text_count(buffer, model->counts.ready, "slot");
 	buffer_print(buffer, " ready, %d coming, %d stopping; ", model->counts.coming,
@@ -181,7 +187,7 @@ bool sched_why_model(struct sched *sched, int64_t model_id, int64_t viewer, stru
 	if (model->r.removed)
 		buffer_text(buffer, "it was removed, and is gone when its last slot is\n");
 	else
-		print_want(sched, model, buffer);
+		print_want(sched, model, viewer, buffer);
 	return true;
 }
 

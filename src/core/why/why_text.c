@@ -9,6 +9,7 @@
 
 #define SECOND_MS 1000
 #define MIB_BYTES (INT64_C(1) << 20)
+#define CLOSED_NAMED 4 /* nodes that one line names */
 
 void text_milli(struct buffer *buffer, int64_t milli)
 {
@@ -125,7 +126,7 @@ void text_lack(struct buffer *buffer, const struct shape *shape)
 static bool is_about_node(int64_t check)
 {
 	return check == CHECK_NODE || check == CHECK_LABELS || check == CHECK_CPU ||
-	       check == CHECK_HOST;
+	       check == CHECK_HOST || check >= CHECK_CLASS;
 }
 
 /* How far short the nearest is. */
@@ -142,6 +143,9 @@ static void text_short(struct buffer *buffer, const int64_t *row)
 	case CHECK_HOST:
 		buffer_print(buffer,
 		             "%" PRId64 " MiB short: ", (short_by + MIB_BYTES - 1) / MIB_BYTES);
+		break;
+	case CHECK_COUNTED:
+		buffer_print(buffer, "%" PRId64 " short: ", short_by);
 		break;
 	case CHECK_COUNT:
 		text_count(buffer, short_by, "GPU");
@@ -170,12 +174,45 @@ static void text_nearest(struct buffer *buffer, const struct sched *sched, const
 	text_gpu(buffer, sched, row[REFUSAL_NEAREST]);
 }
 
+static const char *closed_because(const struct node *node)
+{
+	if (node->r.draining)
+		return "is draining";
+	if (node->r.state == NODE_LOST)
+		return "is lost";
+	return node->r.state == NODE_UNKNOWN ? "does not answer" : "has not reported yet";
+}
+
+/* The nodes that take nothing now, the first of them by name and with what each is. */
+static void text_closed(struct buffer *buffer, const struct sched *sched)
+{
+	int64_t closed = 0;
+
+	for (size_t i = 0; i < sched->cluster.node_count; i++) {
+		const struct node *node = sched->cluster.by_rank[i];
+		if (node_is_open(node) || ++closed > CLOSED_NAMED)
+			continue;
+		buffer_print(buffer, "%snode %s %s", closed > 1 ? ", " : "", node->r.name,
+		             closed_because(node));
+	}
+	if (closed == 0)
+		buffer_text(buffer, check_name(CHECK_NODE));
+	if (closed > CLOSED_NAMED)
+		buffer_print(buffer, ", and %" PRId64 " more", closed - CLOSED_NAMED);
+}
+
 void text_refusals(struct buffer *buffer, const struct sched *sched, const int64_t *rows,
                    int64_t count, bool gpus, bool now)
 {
 	for (int64_t i = 0; i < count; i++) {
 		const int64_t *row = rows + i * REFUSAL_WIDTH;
 		text_count(buffer, row[REFUSAL_COUNT], gpus ? "GPU" : "node");
+		if (now && row[REFUSAL_CHECK] == CHECK_NODE) {
+			buffer_text(buffer, ": ");
+			text_closed(buffer, sched);
+			buffer_text(buffer, "\n");
+			continue;
+		}
 		buffer_print(buffer, ": %s", check_name((enum check)row[REFUSAL_CHECK]));
 		if (row[REFUSAL_SHORT] > 0 || row[REFUSAL_COUNT] == 1) {
 			buffer_text(buffer, " (");

@@ -29,5 +29,9 @@ void text_lack(struct buffer *buffer, const struct shape *shape);
  * the nearest GPU can be described as it is; `gpus`: they count GPUs, not nodes. */
 void text_refusals(struct buffer *buffer, const struct sched *sched, const int64_t *rows,
                    int64_t count, bool gpus, bool now);
+/* Who has the memory of the nearest GPU that these rows refuse for its memory: the driver, programs
+ * that nobody scheduled, jobs, and slots with their requests in flight. One line, or none. */
+void text_holders(struct buffer *buffer, const struct sched *sched, const int64_t *rows,
+                  int64_t count, int64_t viewer);
 
 #endif

@@ -25,7 +25,7 @@ static void trace_gpu(const struct sched *sched, const struct search *search, co
                       struct buffer *buffer)
 {
 	int64_t short_by;
-	enum check check = place_check_gpu(sched, search, gpu, &short_by);
+	enum check check = place_check_gpu(&sched->placement, search, gpu, &short_by);
 
 	buffer_print(buffer, "[GPU_FILTER] job-%" PRId64 ": ", search->job->r.id);
 	text_gpu(buffer, sched, gpu->r.id);
@@ -69,8 +69,9 @@ static void trace_fit(struct sched *sched, struct search *search, struct buffer 
 
 	for (size_t i = 0; i < sched->cluster.node_count; i++) {
 		const struct node *node = sched->cluster.by_rank[i];
-		enum check check = place_check_node(sched, search, node, &short_by);
-		int64_t takes = check == CHECK_OK ? place_count(sched, search, node) : 0;
+		enum check check = place_check_node(&sched->placement, search, node, &short_by);
+		int64_t takes =
+		    check == CHECK_OK ? place_count(&sched->placement, search, node) : 0;
 		tasks += takes;
 		if (shown++ >= LINES_MAX)
 			continue;
@@ -89,9 +90,9 @@ static void trace_fit(struct sched *sched, struct search *search, struct buffer 
 static bool why_trace_fits(struct sched *sched, struct search search, enum view view)
 {
 	search.view = view;
-	plan_begin(sched);
-	bool placed = place_job(sched, &search, search.shape->tasks);
-	plan_abandon(sched);
+	plan_begin(&sched->ledger);
+	bool placed = place_job(&sched->placement, &search, search.shape->tasks);
+	plan_abandon(&sched->ledger);
 	return placed;
 }
 
@@ -100,9 +101,9 @@ static void trace_select(struct sched *sched, const struct search *search, struc
 	struct choice choice;
 	int64_t candidates = 0;
 
-	scarcity_refresh(sched);
+	scarcity_refresh(&sched->placement);
 	for (size_t i = 0; i < sched->cluster.node_count; i++) {
-		if (!place_on_node(sched, search, sched->cluster.by_rank[i], &choice))
+		if (!place_on_node(&sched->placement, search, sched->cluster.by_rank[i], &choice))
 			continue;
 		if (candidates++ >= LINES_MAX)
 			continue;
@@ -127,8 +128,8 @@ void why_trace(struct sched *sched, struct job *job, struct buffer *buffer)
 		return;
 	}
 	sched_prepare(sched);
-	struct search search = applicant_job(sched, job);
-	filter_refresh(search.shape->filter, &sched->cluster, sched->cluster_version);
+	struct search search = applicant_job(&sched->placement, job);
+	filter_refresh(search.shape->filter, &sched->cluster, sched->cluster.version);
 	trace_filter(sched, &search, buffer);
 	trace_fit(sched, &search, buffer);
 	bool now = why_trace_fits(sched, search, VIEW_NOW);

@@ -99,6 +99,7 @@ static void clear_place(struct segment *segment, uint32_t place)
 	struct segment_process *process = &segment->processes[place];
 	for (uint32_t gpu = 0; gpu < SEGMENT_GPUS_MAX; gpu++) {
 		segment_set(&process->charged_bytes[gpu], 0);
+		segment_set(&process->hidden_bytes[gpu], 0);
 		segment_set(&process->overhead_bytes[gpu], 0);
 		segment_set(&process->told_bytes[gpu], 0);
 	}
@@ -277,6 +278,21 @@ void budget_give(const struct member *member, int gpu, int64_t bytes)
 	budget_take_fact(member, gpu, -bytes);
 }
 
+void budget_hide(const struct member *member, int gpu, int64_t bytes)
+{
+	atomic_fetch_add_explicit(&member->segment->processes[member->place].hidden_bytes[gpu],
+	                          bytes, memory_order_relaxed);
+}
+
+int64_t budget_visible(const struct segment_process *process, int gpu)
+{
+	int64_t charged_bytes = segment_get(&process->charged_bytes[gpu]);
+	int64_t hidden_bytes = segment_get(&process->hidden_bytes[gpu]);
+	if (hidden_bytes <= 0)
+		return charged_bytes;
+	return hidden_bytes < charged_bytes ? charged_bytes - hidden_bytes : 0;
+}
+
 void budget_refuse(const struct member *member, int gpu, int64_t bytes)
 {
 	struct segment_gpu *refused = &member->segment->gpus[gpu];
@@ -308,6 +324,23 @@ bool budget_expect_context(const struct member *member, int gpu)
 	}
 	if (fits)
 		set_overhead(segment, member->place, gpu, had_bytes + more_bytes);
+	lock_give(member);
+	return fits;
+}
+
+bool budget_promise(const struct member *member, int gpu, int64_t bytes)
+{
+	struct segment *segment = member->segment;
+	budget_lock(member);
+	int64_t had_bytes = segment_get(&segment->processes[member->place].overhead_bytes[gpu]);
+	bool fits = bytes <= 0 || budget_fits(segment, (uint32_t)gpu, bytes);
+	if (!fits) {
+		reap_locked(member);
+		fits = budget_fits(segment, (uint32_t)gpu, bytes);
+	}
+	if (fits)
+		set_overhead(segment, member->place, gpu,
+		             had_bytes + bytes > 0 ? had_bytes + bytes : 0);
 	lock_give(member);
 	return fits;
 }

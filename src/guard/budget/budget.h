@@ -36,12 +36,22 @@ void budget_take_fact(const struct member *member, int gpu, int64_t bytes);
 /* Gives back bytes that were charged to the process. */
 void budget_give(const struct member *member, int gpu, int64_t bytes);
 
+/* So much more of what is charged to the process is memory that NVML does not give to it. */
+void budget_hide(const struct member *member, int gpu, int64_t bytes);
+
+/* What of its charge NVML must show: all but hidden memory. */
+int64_t budget_visible(const struct segment_process *process, int gpu);
+
 /* Counts a refusal, for those who watch. */
 void budget_refuse(const struct member *member, int gpu, int64_t bytes);
 
 /* Before a context is made: charges what it is expected to take as overhead, if that
  * is within the limit, which is not 0. */
 bool budget_expect_context(const struct member *member, int gpu);
+
+/* Before kernels get memory of their own: charges so much more overhead, if it is within the
+ * limit; less if it is negative. */
+bool budget_promise(const struct member *member, int gpu, int64_t bytes);
 
 /* Sets the overhead of a process, as it was measured: a fact, within the limit or
  * not. */

@@ -11,7 +11,7 @@
 #define SEGMENT_NO_LIMIT INT64_MAX
 
 enum {
-	SEGMENT_VERSION = 1,
+	SEGMENT_VERSION = 2,
 	SEGMENT_GPUS_MAX = 32,
 	SEGMENT_PROCESSES_MAX = 512,
 	SEGMENT_SHARES_MAX = 1024,
@@ -39,6 +39,9 @@ struct segment_process {
 	_Atomic(uint64_t) namespace_id; /* of its process id; 0: not known */
 	_Atomic(uint64_t) gone_owner;   /* if it is `owner`: the agent says that it is gone */
 	_Atomic(int64_t) charged_bytes[SEGMENT_GPUS_MAX];
+	/* Of these: what NVML gives to no process. Managed memory, and memory that only a file
+	 * descriptor still holds. */
+	_Atomic(int64_t) hidden_bytes[SEGMENT_GPUS_MAX];
 	_Atomic(int64_t) overhead_bytes[SEGMENT_GPUS_MAX];
 	_Atomic(int64_t) told_bytes[SEGMENT_GPUS_MAX]; /* overhead by the agent, plus 1; 0: not told
 	                                                */

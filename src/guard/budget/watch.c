@@ -191,6 +191,16 @@ bool watch_set_limit(struct watch *watch, const uint8_t uuid[16], int64_t limit_
 	return true;
 }
 
+bool watch_restore_limit(struct watch *watch, const uint8_t uuid[16], int64_t limit_bytes)
+{
+	watch_look(watch);
+	int number = find_gpu(watch->seen, uuid);
+	if (number < 0 || segment_get(&watch->seen->gpus[number].limit_bytes) == limit_bytes)
+		return false;
+	WRITE(watch, &watch->seen->gpus[number].limit_bytes, limit_bytes);
+	return true;
+}
+
 bool watch_set_others(struct watch *watch, int64_t limit_bytes, int64_t context_bytes,
                       struct error *error)
 {
@@ -247,6 +257,20 @@ static int64_t used_bytes(const struct segment *seen, uint32_t gpu)
 	return used;
 }
 
+static int64_t hidden_bytes(const struct segment *seen, uint32_t gpu)
+{
+	int64_t hidden = 0;
+	for (uint32_t place = SEGMENT_FIRST_PLACE; place < segment_process_end(seen); place++) {
+		const struct segment_process *process = &seen->processes[place];
+		int64_t bytes = not_negative(&process->hidden_bytes[gpu]);
+		int64_t charged = not_negative(&process->charged_bytes[gpu]);
+		if (is_taken(process) &&
+		    __builtin_add_overflow(hidden, bytes < charged ? bytes : charged, &hidden))
+			return INT64_MAX;
+	}
+	return hidden;
+}
+
 bool watch_gpu(struct watch *watch, uint32_t number, struct watch_gpu *gpu)
 {
 	watch_look(watch);
@@ -256,6 +280,7 @@ bool watch_gpu(struct watch *watch, uint32_t number, struct watch_gpu *gpu)
 	memcpy(gpu->uuid, from->uuid, sizeof gpu->uuid);
 	gpu->limit_bytes = not_negative(&from->limit_bytes);
 	gpu->used_bytes = used_bytes(watch->seen, number);
+	gpu->hidden_bytes = hidden_bytes(watch->seen, number);
 	gpu->peak_bytes = not_negative(&from->peak_bytes);
 	if (gpu->peak_bytes < gpu->used_bytes)
 		gpu->peak_bytes = gpu->used_bytes;
@@ -302,8 +327,10 @@ bool watch_measured(struct watch *watch, int64_t pid, const uint8_t uuid[16], in
 	int gpu = find_gpu(seen, uuid);
 	if (place == 0 || gpu < 0)
 		return false;
-	int64_t overhead_bytes =
-	    used_bytes - not_negative(&seen->processes[place].charged_bytes[gpu]);
+	int64_t hidden_bytes = not_negative(&seen->processes[place].hidden_bytes[gpu]);
+	int64_t visible_bytes = not_negative(&seen->processes[place].charged_bytes[gpu]);
+	visible_bytes = hidden_bytes < visible_bytes ? visible_bytes - hidden_bytes : 0;
+	int64_t overhead_bytes = used_bytes - visible_bytes;
 	WRITE(watch, &seen->processes[place].told_bytes[gpu],
 	      overhead_bytes > 0 && overhead_bytes < INT64_MAX ? overhead_bytes + 1 : 1);
 	WRITE(watch, &seen->told, atomic_load(&seen->told) + 1);

@@ -40,6 +40,10 @@ void watch_close(struct watch *watch);
 bool watch_set_limit(struct watch *watch, const uint8_t uuid[16], int64_t limit_bytes,
                      int64_t context_bytes, struct error *error);
 
+/* Puts the limit on a GPU right. True if something had changed it: every process of the task, and
+ * others of its user, can write the segment. */
+bool watch_restore_limit(struct watch *watch, const uint8_t uuid[16], int64_t limit_bytes);
+
 /* Sets the limit of each GPU that is not listed. Before the task starts. */
 bool watch_set_others(struct watch *watch, int64_t limit_bytes, int64_t context_bytes,
                       struct error *error);
@@ -50,6 +54,7 @@ struct watch_gpu {
 	int64_t limit_bytes; /* SEGMENT_NO_LIMIT: none */
 	int64_t used_bytes;  /* by processes that are not known to be gone */
 	int64_t peak_bytes;
+	int64_t hidden_bytes; /* of what is used: what NVML gives to no process */
 	int64_t refusals;
 	int64_t last_refused_bytes;
 };

@@ -43,6 +43,7 @@ CUresult cuMemAllocManaged(CUdeviceptr *pointer, size_t bytes, unsigned int flag
 	struct charge charge;
 	if (!charge_begin_here(&charge, bytes))
 		return CUDA_ERROR_OUT_OF_MEMORY;
+	charge.hidden = true;
 	CUresult result = CALL(cuMemAllocManaged, pointer, bytes, flags);
 	if (alloc_settle(&charge, result, result == CUDA_SUCCESS ? *pointer : 0))
 		return result;

@@ -1,6 +1,7 @@
 /* array.c - arrays and mipmapped arrays, whose size follows from their shape */
 #include "guard/calls/charge.h"
 #include "guard/calls/entry.h"
+#include "guard/calls/state.h"
 
 /* A shape in all its versions. */
 struct shape {
@@ -39,6 +40,13 @@ static size_t at_least_one(size_t count)
 	return count > 0 ? count : 1;
 }
 
+/* The driver cuts an array into blocks of 64 bytes by 8 rows, so that narrow or low ones take much
+ * more than their shape. */
+static size_t in_blocks(size_t count, size_t unit)
+{
+	return count > SIZE_MAX - unit ? SIZE_MAX : (count + unit - 1) / unit * unit;
+}
+
 static size_t shape_size(const struct shape *shape)
 {
 	/* Sparse arrays have no memory until some is mapped, by handles. */
@@ -47,8 +55,9 @@ static size_t shape_size(const struct shape *shape)
 	size_t total = 0;
 	size_t element = channel_bits(shape->format) / 8 * at_least_one(shape->channels);
 	for (unsigned int level = 0; level < shape->levels && level < 32; level++) {
-		size_t bytes = multiply(at_least_one(shape->width >> level), element);
-		bytes = multiply(bytes, at_least_one(shape->height >> level));
+		size_t row = multiply(at_least_one(shape->width >> level), element);
+		size_t height = shape->height >> level;
+		size_t bytes = multiply(in_blocks(row, 64), height > 1 ? in_blocks(height, 8) : 1);
 		bytes = multiply(bytes, at_least_one(shape->depth >> level));
 		if (__builtin_add_overflow(total, bytes, &total))
 			return SIZE_MAX;
@@ -56,9 +65,45 @@ static size_t shape_size(const struct shape *shape)
 	return total;
 }
 
+/* What the driver says that such an array takes: it tells that of one whose memory is to be mapped
+ * later, which takes none. 0 where it does not say. */
+static size_t asked_size(const struct shape *shape)
+{
+	CUDA_ARRAY3D_DESCRIPTOR descriptor = {
+		shape->width,  shape->height,   shape->depth,
+		shape->format, shape->channels, shape->flags | CUDA_ARRAY3D_DEFERRED_MAPPING
+	};
+	CUDA_ARRAY_MEMORY_REQUIREMENTS needs = { 0 };
+	CUdevice device;
+	if (REAL(cuArrayGetMemoryRequirements) == NULL ||
+	    REAL(cuMipmappedArrayGetMemoryRequirements) == NULL ||
+	    CALL(cuCtxGetDevice, &device) != CUDA_SUCCESS)
+		return 0;
+	if (shape->levels > 1) {
+		CUmipmappedArray array;
+		if (CALL(cuMipmappedArrayCreate, &array, &descriptor, shape->levels) !=
+		    CUDA_SUCCESS)
+			return 0;
+		if (CALL(cuMipmappedArrayGetMemoryRequirements, &needs, array, device) !=
+		    CUDA_SUCCESS)
+			needs.size = 0;
+		(void)CALL(cuMipmappedArrayDestroy, array);
+		return needs.size;
+	}
+	CUarray array;
+	if (CALL(cuArray3DCreate_v2, &array, &descriptor) != CUDA_SUCCESS)
+		return 0;
+	if (CALL(cuArrayGetMemoryRequirements, &needs, array, device) != CUDA_SUCCESS)
+		needs.size = 0;
+	(void)CALL(cuArrayDestroy, array);
+	return needs.size;
+}
+
 static bool array_begin(struct charge *charge, const struct shape *shape)
 {
-	return charge_begin_here(charge, shape_size(shape));
+	size_t bytes = state_active() ? shape_size(shape) : 0;
+	size_t asked_bytes = bytes > 0 ? asked_size(shape) : 0;
+	return charge_begin_here(charge, asked_bytes > bytes ? asked_bytes : bytes);
 }
 
 /* Remembers an array that was made; if it cannot be, destroys it. */

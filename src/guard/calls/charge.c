@@ -8,6 +8,7 @@
 #include "guard/calls/device.h"
 #include "guard/calls/overhead.h"
 #include "guard/calls/pool.h"
+#include "guard/calls/stash.h"
 #include "guard/calls/state.h"
 
 #define MIB ((int64_t)1 << 20)
@@ -32,7 +33,8 @@ static bool charge_take(const struct member *member, int gpu, int64_t bytes)
 {
 	if (budget_take(member, gpu, bytes))
 		return true;
-	/* Pools may hold memory that nobody uses. */
+	/* Pools may hold memory that nobody uses, and descriptors may be closed. */
+	stash_sweep();
 	pool_reclaim(gpu);
 	if (budget_take(member, gpu, bytes))
 		return true;
@@ -48,7 +50,7 @@ bool charge_begin(struct charge *charge, int gpu, int64_t bytes)
 	const struct member *member = state_member();
 	if (gpu == DEVICE_REFUSED || member == NULL)
 		return false;
-	overhead_look(member);
+	overhead_look(member, bytes);
 	return charge_take(member, gpu, bytes);
 }
 
@@ -91,8 +93,13 @@ bool charge_keep(const struct charge *charge, enum track_kind kind, uint64_t key
 		                   .references = 1,
 		                   .share = SHARE_NONE,
 		                   .kind = (uint8_t)kind,
-		                   .gpu = (int8_t)charge->gpu };
-	return track_add(&item);
+		                   .gpu = (int8_t)charge->gpu,
+		                   .hidden = charge->hidden };
+	if (!track_add(&item))
+		return false;
+	if (charge->hidden)
+		budget_hide(state_member(), charge->gpu, charge->bytes);
+	return true;
 }
 
 static void drop_share(const struct member *member, int share)
@@ -106,6 +113,8 @@ void charge_give(const struct track_item *item)
 	const struct member *member = state_member();
 	if (item->gpu < 0 || member == NULL)
 		return;
+	if (item->hidden)
+		budget_hide(member, item->gpu, -item->bytes);
 	if (item->share >= 0)
 		drop_share(member, item->share);
 	else if (item->kind == TRACK_POINTER && item->owner != 0)
@@ -123,10 +132,12 @@ void charge_free_end(bool known, const struct track_item *item, bool freed)
 {
 	if (!known)
 		return;
-	if (freed)
+	if (freed) {
 		charge_give(item);
-	else
+		overhead_freed(item->bytes);
+	} else {
 		(void)track_add(item); /* it had a place a moment ago */
+	}
 }
 
 void charge_share_hold(int share)

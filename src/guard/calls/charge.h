@@ -20,6 +20,7 @@ struct charge {
 	int gpu;
 	int64_t bytes;
 	uint64_t context;
+	bool hidden; /* managed memory, say: NVML will not give it to the process */
 };
 
 /* The memory that the driver takes for an allocation of `bytes`: above a MiB it uses pages of

@@ -56,7 +56,7 @@ CUresult cuCtxCreate_v4(CUcontext *context, void *parameters, unsigned int flags
 }
 
 /* The device of a context, which has to be asked while it is there. */
-static CUdevice device_of(CUcontext context)
+static CUdevice context_device_of(CUcontext context)
 {
 	CUdevice device = -1;
 	if (!state_active() || CALL(cuCtxPushCurrent_v2, context) != CUDA_SUCCESS)
@@ -77,7 +77,7 @@ static void destroyed(CUcontext context, CUdevice device)
 
 CUresult cuCtxDestroy(CUcontext context)
 {
-	CUdevice device = device_of(context);
+	CUdevice device = context_device_of(context);
 	CUresult result = CALL(cuCtxDestroy, context);
 	if (result == CUDA_SUCCESS)
 		destroyed(context, device);
@@ -86,7 +86,7 @@ CUresult cuCtxDestroy(CUcontext context)
 
 CUresult cuCtxDestroy_v2(CUcontext context)
 {
-	CUdevice device = device_of(context);
+	CUdevice device = context_device_of(context);
 	CUresult result = CALL(cuCtxDestroy_v2, context);
 	if (result == CUDA_SUCCESS)
 		destroyed(context, device);

@@ -66,6 +66,30 @@
 	WRAPPED(cuGraphAddNode_v2, cuGraphAddNode, 12030, 0)                                       \
 	WRAPPED(cuGraphAddNode_v3, cuGraphAddNode, 13040, 0)                                       \
 	WRAPPED(cuDeviceGraphMemTrim, cuDeviceGraphMemTrim, 11040, 0)                              \
+	WRAPPED(cuCtxSetLimit, cuCtxSetLimit, 3010, 0)                                             \
+	WRAPPED(cuModuleLoad, cuModuleLoad, 2000, 0)                                               \
+	WRAPPED(cuModuleLoadData, cuModuleLoadData, 2000, 0)                                       \
+	WRAPPED(cuModuleLoadDataEx, cuModuleLoadDataEx, 2010, 0)                                   \
+	WRAPPED(cuModuleLoadFatBinary, cuModuleLoadFatBinary, 2000, 0)                             \
+	WRAPPED(cuModuleGetFunction, cuModuleGetFunction, 2000, 0)                                 \
+	WRAPPED(cuModuleGetGlobal, cuModuleGetGlobal, 2000, 0)                                     \
+	WRAPPED(cuModuleGetGlobal_v2, cuModuleGetGlobal, 3020, 0)                                  \
+	WRAPPED(cuLibraryGetKernel, cuLibraryGetKernel, 12000, 0)                                  \
+	WRAPPED(cuLibraryGetModule, cuLibraryGetModule, 12000, 0)                                  \
+	WRAPPED(cuLibraryGetGlobal, cuLibraryGetGlobal, 12000, 0)                                  \
+	WRAPPED(cuKernelGetFunction, cuKernelGetFunction, 12000, 0)                                \
+	WRAPPED(cuGraphInstantiate, cuGraphInstantiate, 10000, 0)                                  \
+	WRAPPED(cuGraphInstantiate_v2, cuGraphInstantiate, 11000, 0)                               \
+	WRAPPED(cuGraphInstantiateWithFlags, cuGraphInstantiate, 12000, 0)                         \
+	WRAPPED(cuGraphInstantiateWithParams, cuGraphInstantiateWithParams, 12000, 0)              \
+	WRAPPED(cuGraphInstantiateWithParams_ptsz, cuGraphInstantiateWithParams, 12000, 1)         \
+	WRAPPED(cuGraphLaunch, cuGraphLaunch, 10000, 0)                                            \
+	WRAPPED(cuGraphLaunch_ptsz, cuGraphLaunch, 10000, 1)                                       \
+	WRAPPED(cuGraphUpload, cuGraphUpload, 11010, 0)                                            \
+	WRAPPED(cuGraphUpload_ptsz, cuGraphUpload, 11010, 1)                                       \
+	WRAPPED(cuGraphExecDestroy, cuGraphExecDestroy, 10000, 0)                                  \
+	WRAPPED(cuMemGetDefaultMemPool, cuMemGetDefaultMemPool, 13000, 0)                          \
+	WRAPPED(cuMemGetMemPool, cuMemGetMemPool, 13000, 0)                                        \
 	WRAPPED(cuMemGetInfo, cuMemGetInfo, 2000, 0)                                               \
 	WRAPPED(cuMemGetInfo_v2, cuMemGetInfo, 3020, 0)                                            \
 	WRAPPED(cuDeviceTotalMem, cuDeviceTotalMem, 2000, 0)                                       \
@@ -73,7 +97,24 @@
 
 #define ENTRIES_NVML(WRAPPED)                                                                      \
 	WRAPPED(nvmlDeviceGetMemoryInfo, nvmlDeviceGetMemoryInfo, 0, 0)                            \
-	WRAPPED(nvmlDeviceGetMemoryInfo_v2, nvmlDeviceGetMemoryInfo_v2, 0, 0)
+	WRAPPED(nvmlDeviceGetMemoryInfo_v2, nvmlDeviceGetMemoryInfo_v2, 0, 0)                      \
+	WRAPPED(nvmlDeviceGetComputeRunningProcesses, nvmlDeviceGetComputeRunningProcesses, 0, 0)  \
+	WRAPPED(nvmlDeviceGetComputeRunningProcesses_v2, nvmlDeviceGetComputeRunningProcesses_v2,  \
+	        0, 0)                                                                              \
+	WRAPPED(nvmlDeviceGetComputeRunningProcesses_v3, nvmlDeviceGetComputeRunningProcesses_v3,  \
+	        0, 0)                                                                              \
+	WRAPPED(nvmlDeviceGetGraphicsRunningProcesses, nvmlDeviceGetGraphicsRunningProcesses, 0,   \
+	        0)                                                                                 \
+	WRAPPED(nvmlDeviceGetGraphicsRunningProcesses_v2,                                          \
+	        nvmlDeviceGetGraphicsRunningProcesses_v2, 0, 0)                                    \
+	WRAPPED(nvmlDeviceGetGraphicsRunningProcesses_v3,                                          \
+	        nvmlDeviceGetGraphicsRunningProcesses_v3, 0, 0)                                    \
+	WRAPPED(nvmlDeviceGetMPSComputeRunningProcesses, nvmlDeviceGetMPSComputeRunningProcesses,  \
+	        0, 0)                                                                              \
+	WRAPPED(nvmlDeviceGetMPSComputeRunningProcesses_v2,                                        \
+	        nvmlDeviceGetMPSComputeRunningProcesses_v2, 0, 0)                                  \
+	WRAPPED(nvmlDeviceGetMPSComputeRunningProcesses_v3,                                        \
+	        nvmlDeviceGetMPSComputeRunningProcesses_v3, 0, 0)
 
 /* Functions that the guard only asks. */
 #define ENTRIES_CUDA_ASKED(ASKED)                                                                  \
@@ -91,12 +132,25 @@
 	ASKED(cuStreamIsCapturing)                                                                 \
 	ASKED(cuMemGetAddressRange_v2)                                                             \
 	ASKED(cuPointerGetAttribute)                                                               \
-	ASKED(cuMemGetAllocationPropertiesFromHandle)
+	ASKED(cuMemGetAllocationPropertiesFromHandle)                                              \
+	ASKED(cuCtxGetLimit)                                                                       \
+	ASKED(cuDeviceGetAttribute)                                                                \
+	ASKED(cuFuncGetAttribute)                                                                  \
+	ASKED(cuKernelGetAttribute)                                                                \
+	ASKED(cuModuleUnload)                                                                      \
+	ASKED(cuGraphGetNodes)                                                                     \
+	ASKED(cuGraphNodeGetType)                                                                  \
+	ASKED(cuGraphMemAllocNodeGetParams)                                                        \
+	ASKED(cuGraphMemFreeNodeGetParams)                                                         \
+	ASKED(cuGraphChildGraphNodeGetGraph)                                                       \
+	ASKED(cuArrayGetMemoryRequirements)                                                        \
+	ASKED(cuMipmappedArrayGetMemoryRequirements)                                               \
+	ASKED(cuMemAddressReserve)                                                                 \
+	ASKED(cuMemAddressFree)
 
 #define ENTRIES_NVML_ASKED(ASKED)                                                                  \
 	ASKED(nvmlInit_v2)                                                                         \
 	ASKED(nvmlDeviceGetUUID)                                                                   \
-	ASKED(nvmlDeviceGetHandleByUUID)                                                           \
-	ASKED(nvmlDeviceGetComputeRunningProcesses_v3)
+	ASKED(nvmlDeviceGetHandleByUUID)
 
 #endif

@@ -6,12 +6,14 @@
  * in the machine's own language. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <link.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
 #include "guard/calls/entry.h"
+#include "guard/calls/state.h"
 #include "guard/calls/symbol.h"
 
 /* `decided`: `address` is the answer. Otherwise the real function, of which
@@ -90,7 +92,27 @@ struct lookup_answer lookup_dlvsym(void *handle, const char *name, const char *v
 	        "test %rcx, %rcx\njne 1f\n"                                                        \
 	        "jmp *%rax\n"                                                                      \
 	        "1: ret\n.size " #name ", . - " #name "\n")
+/* The answer has the flags beside the address. */
+#define STAND_IN_FLAGS(name, decide)                                                               \
+	__asm__(".text\n.p2align 4\n.globl " #name "\n.type " #name ", @function\n" #name ":\n"    \
+	        "endbr64\n"                                                                        \
+	        "push %rdi\npush %rsi\npush %rdx\n"                                                \
+	        "call " #decide "\n"                                                               \
+	        "mov %rdx, %rcx\n"                                                                 \
+	        "pop %rdx\npop %rsi\npop %rdi\n"                                                   \
+	        "mov %ecx, %esi\n"                                                                 \
+	        "jmp *%rax\n"                                                                      \
+	        ".size " #name ", . - " #name "\n")
 #elif defined(__aarch64__)
+#define STAND_IN_FLAGS(name, decide)                                                               \
+	__asm__(".text\n.p2align 4\n.globl " #name "\n.type " #name ", %function\n" #name ":\n"    \
+	        "stp x29, x30, [sp, #-32]!\nmov x29, sp\n"                                         \
+	        "str x0, [sp, #16]\n"                                                              \
+	        "bl " #decide "\n"                                                                 \
+	        "mov x16, x0\n"                                                                    \
+	        "ldr x0, [sp, #16]\nldp x29, x30, [sp], #32\n"                                     \
+	        "br x16\n"                                                                         \
+	        ".size " #name ", . - " #name "\n")
 #define STAND_IN(name, decide)                                                                     \
 	__asm__(".text\n.p2align 4\n.globl " #name "\n.type " #name ", %function\n" #name ":\n"    \
 	        "stp x29, x30, [sp, #-48]!\nmov x29, sp\n"                                         \
@@ -105,5 +127,64 @@ struct lookup_answer lookup_dlvsym(void *handle, const char *name, const char *v
 #error "lookup.c knows x86-64 and aarch64 only"
 #endif
 
+/* A library that is loaded with RTLD_DEEPBIND and linked to the driver would find the driver before
+ * the guard: the flag is taken away. */
+__attribute__((visibility("hidden"))) struct lookup_answer lookup_dlopen(const char *file,
+                                                                         int flags);
+struct lookup_answer lookup_dlopen(const char *file, int flags)
+{
+	static _Atomic(void *) kept;
+	(void)file;
+	if (state_active())
+		flags &= ~RTLD_DEEPBIND;
+	return (struct lookup_answer){ find_real(&kept, "dlopen"), (uintptr_t)(unsigned int)flags };
+}
+
+/* As a library of CUDA or linked to it in a namespace of its own would find a driver that the
+ * guard is not in, it is loaded into the program's. */
+static bool has_cuda(void *handle)
+{
+	static _Atomic(void *) kept;
+	struct link_map *map = NULL;
+	int (*inform)(void *, int, void *);
+	void *found = find_real(&kept, "dlinfo");
+	memcpy(&inform, &found, sizeof inform);
+	if (found == NULL || inform(handle, RTLD_DI_LINKMAP, &map) != 0)
+		return false;
+	while (map != NULL && map->l_prev != NULL)
+		map = map->l_prev;
+	for (; map != NULL; map = map->l_next) {
+		if (strstr(map->l_name, "libcuda") != NULL)
+			return true;
+	}
+	return false;
+}
+
+__attribute__((visibility("default"))) void *dlmopen(Lmid_t namespace_id, const char *file,
+                                                     int flags)
+{
+	static _Atomic(void *) kept[3];
+	void *(*load_apart)(Lmid_t, const char *, int);
+	void *(*load)(const char *, int);
+	int (*unload)(void *);
+	void *found[] = { find_real(&kept[0], "dlmopen"), find_real(&kept[1], "dlopen"),
+		          find_real(&kept[2], "dlclose") };
+	if (found[0] == NULL || found[1] == NULL || found[2] == NULL)
+		return NULL;
+	memcpy(&load_apart, &found[0], sizeof load_apart);
+	memcpy(&load, &found[1], sizeof load);
+	memcpy(&unload, &found[2], sizeof unload);
+	if (namespace_id == LM_ID_BASE || !state_active())
+		return load_apart(namespace_id, file, flags);
+	if (file != NULL && strstr(file, "libcuda") != NULL)
+		return load(file, flags & ~RTLD_DEEPBIND);
+	void *handle = load_apart(namespace_id, file, flags);
+	if (handle == NULL || !has_cuda(handle))
+		return handle;
+	unload(handle);
+	return load(file, flags & ~RTLD_DEEPBIND);
+}
+
 STAND_IN(dlsym, lookup_dlsym);
 STAND_IN(dlvsym, lookup_dlvsym);
+STAND_IN_FLAGS(dlopen, lookup_dlopen);

@@ -6,6 +6,9 @@
 #ifndef GUARD_CALLS_OVERHEAD_H
 #define GUARD_CALLS_OVERHEAD_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "guard/budget/lock.h"
 #include "guard/calls/driver_abi.h"
 
@@ -17,8 +20,31 @@ bool overhead_expect(CUdevice device);
 void overhead_context_made(CUdevice device);
 void overhead_context_ended(CUdevice device);
 
-/* Measures all GPUs with a context, unless that was done in the last seconds. */
-void overhead_look(const struct member *member);
+/* Measures all GPUs with a context, if that many bytes more are a reason to, or it was not done in
+ * the last seconds. */
+void overhead_look(const struct member *member, int64_t bytes);
+
+/* So much was freed. Of small pieces the driver may keep the pages: a reason to look, too. */
+void overhead_freed(int64_t bytes);
+
+/* What was measured as overhead may exceed the limit by so much: what well-behaved programs load
+ * late, with a full budget. */
+#define OVERHEAD_TOLERATED ((int64_t)512 << 20)
+
+/* Charges what the driver will take for kernels on the device (their stacks, their heap) and what
+ * cannot be seen before it does; false if that exceeds the limit, which is a refusal. Given back
+ * with the last context, or by a negative number. */
+bool overhead_promise(int gpu, int64_t bytes);
+
+/* Measures a GPU now. False if it exceeds the limit by more than what is tolerated, and by more
+ * than `before_bytes`, what was used before: what was just loaded is to be unloaded. */
+bool overhead_within(int gpu, int64_t before_bytes);
+
+/* All that the task uses on a GPU, as far as it is known. */
+int64_t overhead_used(int gpu);
+
+/* The namespace of process ids in which NVML's are ours; tests set theirs. */
+extern uint64_t overhead_namespace;
 
 /* In a forked child. */
 void overhead_reset(void);

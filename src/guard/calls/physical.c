@@ -3,6 +3,7 @@
  * The memory is there as long as a handle or a mapping refers to it, so that is what
  * is counted: an object (track.h), to which handles and mappings refer. */
 #include <stdatomic.h>
+#include <string.h>
 
 #include "guard/budget/budget.h"
 #include "guard/budget/share.h"
@@ -10,6 +11,7 @@
 #include "guard/calls/device.h"
 #include "guard/calls/entry.h"
 #include "guard/calls/pool.h"
+#include "guard/calls/stash.h"
 #include "guard/calls/state.h"
 
 enum {
@@ -26,11 +28,14 @@ static int location_gpu(CUmemLocation location)
 	return host ? DEVICE_UNKNOWN : device_gpu(location.id);
 }
 
-/* Lets go of an object; with the last reference its charge goes back. */
+/* Lets go of an object; with the last reference its charge goes back, unless a file descriptor
+ * still refers to the memory. */
 static void drop_object(uint64_t object)
 {
 	struct track_item item;
-	if (track_refer(TRACK_OBJECT, object, -1, &item) == 0 && item.share != SHARE_PENDING)
+	if (track_refer(TRACK_OBJECT, object, -1, &item) != 0 || item.share == SHARE_PENDING)
+		return;
+	if (!stash_keep(&item))
 		charge_give(&item);
 }
 
@@ -87,6 +92,7 @@ CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
 	if (state_active())
 		references = track_refer(TRACK_HANDLE, handle, -1, &item);
 	CUresult result = CALL(cuMemRelease, handle);
+	stash_sweep();
 	if (references < 0)
 		return result;
 	if (result == CUDA_SUCCESS)
@@ -204,8 +210,14 @@ CUresult cuMemExportToShareableHandle(void *shareable, CUmemGenericAllocationHan
 	const struct member *member = state_member();
 	if (result != CUDA_SUCCESS || member == NULL ||
 	    !track_find(TRACK_HANDLE, handle, &by_handle) ||
-	    !track_find(TRACK_OBJECT, by_handle.owner, &object) || object.gpu < 0 ||
-	    object.share != SHARE_NONE)
+	    !track_find(TRACK_OBJECT, by_handle.owner, &object) || object.gpu < 0)
+		return result;
+	/* From now on the memory lives as long as the descriptor, in whatever process that is. */
+	int file;
+	memcpy(&file, shareable, sizeof file);
+	if (type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+		stash_watch(object.key, file);
+	if (object.share != SHARE_NONE)
 		return result;
 	/* A file descriptor says nothing of what is behind it. */
 	uint64_t key = type == CU_MEM_HANDLE_TYPE_FABRIC
@@ -218,6 +230,46 @@ CUresult cuMemExportToShareableHandle(void *shareable, CUmemGenericAllocationHan
 	if (!track_charge(TRACK_OBJECT, object.key, SHARE_NONE, object.bytes, share))
 		charge_unshare(share);
 	return result;
+}
+
+/* The size of imported memory, found by mapping more and more of it into a range that nothing
+ * else uses; 0 where that cannot be. */
+static int64_t imported_size(CUmemGenericAllocationHandle handle)
+{
+	const int64_t unit_bytes = (int64_t)2 << 20;
+	const int64_t range_bytes = (int64_t)1 << 40;
+	CUdeviceptr range;
+	if (CALL(cuMemAddressReserve, &range, (size_t)range_bytes, 0, 0, 0) != CUDA_SUCCESS)
+		return 0;
+	/* This number of units can be mapped, and that cannot. */
+	int64_t can = 0;
+	int64_t cannot = range_bytes / unit_bytes;
+	for (int64_t units = 1; can + 1 < cannot;
+	     units = can * 2 < cannot && cannot * unit_bytes == range_bytes ? can * 2
+	                                                                    : (can + cannot) / 2) {
+		size_t bytes = (size_t)(units * unit_bytes);
+		if (CALL(cuMemMap, range, bytes, 0, handle, 0) == CUDA_SUCCESS) {
+			(void)CALL(cuMemUnmap, range, bytes);
+			can = units;
+		} else {
+			cannot = units;
+			if (can == 0)
+				break;
+		}
+	}
+	(void)CALL(cuMemAddressFree, range, (size_t)range_bytes);
+	return can * unit_bytes < range_bytes / 2 ? can * unit_bytes : 0;
+}
+
+/* Charges memory that was imported, if its size can be known before it is mapped. */
+static bool charge_imported(CUmemGenericAllocationHandle handle)
+{
+	struct track_item by_handle;
+	struct track_item object;
+	int64_t bytes = imported_size(handle);
+	return bytes == 0 || !track_find(TRACK_HANDLE, handle, &by_handle) ||
+	       !track_find(TRACK_OBJECT, by_handle.owner, &object) ||
+	       object.share != SHARE_PENDING || charge_import(&object, bytes);
 }
 
 CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, void *shareable,
@@ -236,8 +288,12 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, vo
 		return result;
 	}
 	if (charge.gpu != DEVICE_REFUSED &&
-	    add_handle(*handle, &charge, charge.gpu < 0 ? SHARE_NONE : SHARE_PENDING, key))
-		return result;
+	    add_handle(*handle, &charge, charge.gpu < 0 ? SHARE_NONE : SHARE_PENDING, key)) {
+		if (charge.gpu < 0 || charge_imported(*handle))
+			return result;
+		(void)track_remove(TRACK_HANDLE, *handle, &item);
+		(void)track_remove(TRACK_OBJECT, item.owner, &item);
+	}
 	(void)CALL(cuMemRelease, *handle);
 	return CUDA_ERROR_OUT_OF_MEMORY;
 }

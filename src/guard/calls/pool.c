@@ -21,7 +21,8 @@ enum { POOLS_MAX = 1024 };
 struct pool {
 	bool taken;
 	bool destroyed; /* what is in use stays until it is freed */
-	bool graphs;    /* not a pool, but the memory of the device's graphs */
+	bool managed;
+	bool graphs; /* not a pool, but the memory of the device's graphs */
 	CUmemoryPool handle;
 	CUdevice device; /* of graphs */
 	int gpu;         /* -1: not memory of a GPU */
@@ -68,10 +69,18 @@ static int64_t held_bytes(const struct pool *pool)
 	return result == CUDA_SUCCESS && bytes <= INT64_MAX ? (int64_t)bytes : -1;
 }
 
+/* So much more was charged for what the pool holds. */
+static void pool_charged(const struct member *member, struct pool *pool, int64_t bytes)
+{
+	pool->charged_bytes += bytes;
+	if (pool->managed)
+		budget_hide(member, pool->gpu, bytes);
+}
+
 static void set_charged(const struct member *member, struct pool *pool, int64_t bytes)
 {
 	budget_take_fact(member, pool->gpu, bytes - pool->charged_bytes);
-	pool->charged_bytes = bytes;
+	pool_charged(member, pool, bytes - pool->charged_bytes);
 }
 
 /* Charges what the pool holds now. */
@@ -165,10 +174,12 @@ void pool_watch_graphs(CUdevice device)
 	atomic_store(&pools_dirty, true);
 }
 
-bool pool_made(CUmemoryPool handle, int gpu)
+bool pool_made(CUmemoryPool handle, int gpu, bool managed)
 {
 	mutex_lock(&pools_mutex);
-	bool added = pool_add(&(struct pool){ .handle = handle, .gpu = gpu }) != NULL;
+	bool added =
+	    pool_find(handle, false, -1) != NULL ||
+	    pool_add(&(struct pool){ .handle = handle, .gpu = gpu, .managed = managed }) != NULL;
 	mutex_unlock(&pools_mutex);
 	return added;
 }
@@ -197,6 +208,59 @@ void pool_trimmed(CUmemoryPool handle)
 	mutex_unlock(&pools_mutex);
 }
 
+/* What graphs hold on a device, and what of that is not in use. */
+static int64_t graphs_idle(CUdevice device)
+{
+	uint64_t held_bytes = 0;
+	uint64_t used_bytes = 0;
+	if (CALL(cuDeviceGetGraphMemAttribute, device, CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT,
+	         &held_bytes) != CUDA_SUCCESS ||
+	    CALL(cuDeviceGetGraphMemAttribute, device, CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT,
+	         &used_bytes) != CUDA_SUCCESS ||
+	    used_bytes > held_bytes)
+		return 0;
+	return (int64_t)(held_bytes - used_bytes);
+}
+
+/* Charges what a launch may add to what graphs hold. */
+static bool take_launch(const struct member *member, CUdevice device, int64_t bytes)
+{
+	mutex_lock(&pools_mutex);
+	struct pool *pool = pool_find(NULL, true, device);
+	bool fits = pool == NULL || pool->gpu < 0;
+	if (!fits) {
+		pool_settle(member, pool);
+		int64_t more_bytes = bytes - graphs_idle(device);
+		fits = more_bytes <= 0 || budget_take(member, pool->gpu, more_bytes);
+		if (fits && more_bytes > 0)
+			pool_charged(member, pool, more_bytes);
+	}
+	mutex_unlock(&pools_mutex);
+	return fits;
+}
+
+bool pool_launch_begin(CUdevice device, int64_t bytes)
+{
+	const struct member *member = state_member();
+	int gpu = device_gpu(device);
+	if (member == NULL || gpu < 0 || take_launch(member, device, bytes))
+		return true;
+	/* What earlier launches use is free when they have ended. */
+	if (REAL(cuCtxSynchronize) != NULL)
+		(void)REAL(cuCtxSynchronize)();
+	pool_reclaim(gpu);
+	if (take_launch(member, device, bytes))
+		return true;
+	budget_refuse(member, gpu, bytes);
+	return false;
+}
+
+void pool_launched(CUdevice device)
+{
+	(void)device;
+	atomic_store(&pools_dirty, true);
+}
+
 /* What the pool will take from the GPU to hand out so much: whole pieces. */
 static int64_t growth_bytes(const struct pool *pool, int64_t bytes)
 {
@@ -219,7 +283,7 @@ static bool take_growth(const struct member *member, struct pool *pool, struct p
 			return false;
 		}
 	}
-	pool->charged_bytes += more_bytes;
+	pool_charged(member, pool, more_bytes);
 	pool->live_bytes += charge->bytes;
 	return true;
 }

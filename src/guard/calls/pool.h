@@ -29,9 +29,9 @@ bool pool_begin(struct pool_charge *charge, CUmemoryPool pool, int gpu, size_t b
  * that the task exceeds its limit: the caller frees it. That counts as a refusal too. */
 bool pool_end(const struct pool_charge *charge, bool made);
 
-/* A pool was made (`gpu` -1: not of GPU memory), destroyed, or trimmed. False if there
- * is no room to remember it. */
-bool pool_made(CUmemoryPool pool, int gpu);
+/* A pool was made or found (`gpu` -1: not of GPU memory; of managed memory, which NVML shows for
+ * no process), destroyed, or trimmed. False if there is no room to remember it. */
+bool pool_made(CUmemoryPool pool, int gpu, bool managed);
 void pool_destroyed(CUmemoryPool pool);
 void pool_trimmed(CUmemoryPool pool);
 
@@ -48,6 +48,11 @@ void pool_reclaim(int gpu);
 
 /* From now on, the memory of a device's graphs is counted. */
 void pool_watch_graphs(CUdevice device);
+
+/* Before a graph is launched that allocates up to `bytes`, and after it was: false if that exceeds
+ * the limit, which is a refusal. */
+bool pool_launch_begin(CUdevice device, int64_t bytes);
+void pool_launched(CUdevice device);
 
 /* In a forked child. */
 void pool_reset(void);

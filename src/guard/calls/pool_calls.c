@@ -125,10 +125,35 @@ CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *properties)
 	bool host = properties->location.type != CU_MEM_LOCATION_TYPE_DEVICE &&
 	            properties->location.type <= CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT;
 	int gpu = host ? -1 : device_gpu(properties->location.id);
-	if (gpu != DEVICE_REFUSED && pool_made(*pool, gpu))
+	bool managed = properties->allocType == CU_MEM_ALLOCATION_TYPE_MANAGED;
+	if (gpu != DEVICE_REFUSED && pool_made(*pool, gpu, managed))
 		return result;
 	(void)CALL(cuMemPoolDestroy, *pool);
 	return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+/* A pool that the driver has made for itself: it says where the pool is when it hands it out. */
+static CUresult pool_found(CUresult result, const CUmemoryPool *pool, const CUmemLocation *location,
+                           int type)
+{
+	if (result != CUDA_SUCCESS || !state_active() || location == NULL)
+		return result;
+	bool host = location->type != CU_MEM_LOCATION_TYPE_DEVICE &&
+	            location->type <= CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT;
+	int gpu = host ? -1 : device_gpu(location->id);
+	if (gpu != DEVICE_REFUSED)
+		(void)pool_made(*pool, gpu, type == CU_MEM_ALLOCATION_TYPE_MANAGED);
+	return result;
+}
+
+CUresult cuMemGetDefaultMemPool(CUmemoryPool *pool, CUmemLocation *location, int type)
+{
+	return pool_found(CALL(cuMemGetDefaultMemPool, pool, location, type), pool, location, type);
+}
+
+CUresult cuMemGetMemPool(CUmemoryPool *pool, CUmemLocation *location, int type)
+{
+	return pool_found(CALL(cuMemGetMemPool, pool, location, type), pool, location, type);
 }
 
 CUresult cuMemPoolDestroy(CUmemoryPool pool)

@@ -14,6 +14,7 @@
 #include "guard/calls/device.h"
 #include "guard/calls/overhead.h"
 #include "guard/calls/pool.h"
+#include "guard/calls/stash.h"
 #include "guard/calls/track.h"
 #include "guard/guard.h"
 
@@ -85,6 +86,7 @@ static void become_child(void)
 	context_reset();
 	device_reset();
 	overhead_reset();
+	stash_reset();
 }
 
 __attribute__((constructor)) static void begin(void)

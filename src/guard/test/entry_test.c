@@ -209,7 +209,9 @@ static const struct way {
 	const char *name;
 	CUresult (*take)(int64_t bytes, uint64_t *handle);
 	CUresult (*give)(uint64_t handle);
-	bool asks_first; /* the driver has to be asked before it can be refused */
+	/* The driver has to be asked before it can be refused: for the size, of arrays by one that
+	 * takes no memory. */
+	bool asks_first;
 } ways[] = {
 	{ "cuMemAlloc", take_plain_v1, give_plain_v1, false },
 	{ "cuMemAllocPitch", take_pitch_v1, give_plain_v1, false },
@@ -222,11 +224,11 @@ static const struct way {
 	{ "cuMemAllocFromPoolAsync", take_from_pool, give_from_pool, false },
 	{ "cuMemAllocFromPoolAsync_ptsz", take_from_pool_per_thread, give_and_wait, false },
 	{ "cuMemCreate", take_physical, give_physical, false },
-	{ "cuArrayCreate", take_array_v1, give_array, false },
-	{ "cuArrayCreate_v2", take_array, give_array, false },
-	{ "cuArray3DCreate", take_array_3d_v1, give_array, false },
-	{ "cuArray3DCreate_v2", take_array_3d, give_array, false },
-	{ "cuMipmappedArrayCreate", take_mipmap, give_mipmap, false },
+	{ "cuArrayCreate", take_array_v1, give_array, true },
+	{ "cuArrayCreate_v2", take_array, give_array, true },
+	{ "cuArray3DCreate", take_array_3d_v1, give_array, true },
+	{ "cuArray3DCreate_v2", take_array_3d, give_array, true },
+	{ "cuMipmappedArrayCreate", take_mipmap, give_mipmap, true },
 	{ "cuImportExternalMemory", take_external, give_external, false },
 	{ "cuIpcOpenMemHandle", take_import_v1, give_import, true },
 	{ "cuIpcOpenMemHandle_v2", take_import, give_import, true },

@@ -277,18 +277,9 @@ static void allocations_end_when_the_primary_context_does(void **state)
 	assert_int_equal(fixture_used(fixture, 0), 0);
 }
 
-/* NVML's process ids are the machine's: in a container the guard leaves this to the
- * agent. */
-static bool in_a_container(void)
-{
-	return process_self().namespace_id != PROCESS_FIRST_NAMESPACE;
-}
-
 static void a_context_counts_as_nvml_measures_it(void **state)
 {
 	struct fixture *fixture = *state;
-	if (in_a_container())
-		skip();
 	setenv("STANDIN_CONTEXT", "20971520", 1);
 	CUcontext context;
 	assert_int_equal(cuDevicePrimaryCtxReset_v2(0), CUDA_SUCCESS);
@@ -301,6 +292,26 @@ static void a_context_counts_as_nvml_measures_it(void **state)
 	assert_int_equal(fixture_used(fixture, 0), 64 * MIB);
 	assert_int_equal(cuDevicePrimaryCtxReset_v2(0), CUDA_SUCCESS);
 	assert_int_equal(fixture_used(fixture, 0), 0);
+}
+
+/* NVML gives managed memory to no process: what is beside it must be seen all the same. */
+static void managed_memory_hides_nothing_that_is_measured(void **state)
+{
+	struct fixture *fixture = *state;
+	CUcontext context;
+	CUdeviceptr managed;
+	struct watch_gpu gpu;
+	assert_int_equal(cuMemAllocManaged(&managed, (size_t)(30 * MIB), 1), CUDA_SUCCESS);
+	assert_true(watch_gpu(&fixture->watch, 0, &gpu));
+	assert_int_equal(gpu.hidden_bytes, 30 * MIB);
+	setenv("STANDIN_CONTEXT", "20971520", 1);
+	assert_int_equal(cuCtxCreate_v2(&context, 0, 0), CUDA_SUCCESS);
+	assert_int_equal(fixture_used(fixture, 0), 50 * MIB);
+	assert_int_equal(cuCtxDestroy_v2(context), CUDA_SUCCESS);
+	assert_int_equal(DRIVER(cuCtxSetCurrent)(fixture->contexts[0]), CUDA_SUCCESS);
+	assert_int_equal(cuMemFree_v2(managed), CUDA_SUCCESS);
+	assert_true(watch_gpu(&fixture->watch, 0, &gpu));
+	assert_int_equal(gpu.hidden_bytes, 0);
 }
 
 static void a_context_that_does_not_fit_is_refused(void **state)
@@ -339,6 +350,7 @@ int main(void)
 		TEST(allocations_end_with_their_context),
 		TEST(allocations_end_when_the_primary_context_does),
 		TEST(a_context_counts_as_nvml_measures_it),
+		TEST(managed_memory_hides_nothing_that_is_measured),
 		TEST(a_context_that_does_not_fit_is_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -183,9 +183,14 @@ static void nothing_is_exported_but_what_the_guard_stands_in_for(void **state)
 		if (sscanf(line, "%*s %*s %255s", name) != 1)
 			continue;
 		count++;
-		if (strncmp(name, "cu", 2) != 0 &&
-		    strncmp(name, "nvmlDeviceGetMemoryInfo", 23) != 0 &&
-		    strcmp(name, "dlsym") != 0 && strcmp(name, "dlvsym") != 0)
+		static const char others[] =
+		    " dlsym dlvsym dlopen dlmopen execve execvpe execv execvp "
+		    "fexecve execveat execl execlp execle posix_spawn "
+		    "posix_spawnp system popen ";
+		char word[260];
+		snprintf(word, sizeof word, " %s ", name);
+		if (strncmp(name, "cu", 2) != 0 && strncmp(name, "nvmlDeviceGet", 13) != 0 &&
+		    strstr(others, word) == NULL)
 			fail_msg("%s can be seen from outside", name);
 	}
 	assert_int_equal(pclose(symbols), 0);

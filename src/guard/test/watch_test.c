@@ -188,6 +188,20 @@ static void limits_that_make_no_sense_are_refused(void **state)
 	watch_close(&watch);
 }
 
+static void a_limit_that_was_changed_is_put_right(void **state)
+{
+	struct fixture *fixture = *state;
+	struct watch_gpu gpu;
+
+	assert_true(watch_gpu(&fixture->watch, 0, &gpu));
+	assert_false(watch_restore_limit(&fixture->watch, gpu.uuid, gpu.limit_bytes));
+	fixture_limit(fixture, 0, 0);
+	assert_true(watch_restore_limit(&fixture->watch, gpu.uuid, gpu.limit_bytes));
+	assert_false(watch_restore_limit(&fixture->watch, gpu.uuid, gpu.limit_bytes));
+	uint8_t unlisted[16] = { 9 };
+	assert_false(watch_restore_limit(&fixture->watch, unlisted, MIB));
+}
+
 static void a_task_that_runs_gets_no_budget_on_another_gpu(void **state)
 {
 	struct fixture *fixture = *state;
@@ -249,6 +263,7 @@ int main(void)
 		TEST(who_watches_waits_for_nobody),
 		TEST(a_segment_that_a_task_has_cut_short_is_none),
 		TEST(limits_that_make_no_sense_are_refused),
+		TEST(a_limit_that_was_changed_is_put_right),
 		TEST(a_task_that_runs_gets_no_budget_on_another_gpu),
 		TEST(a_segment_can_be_given_to_who_runs_the_task),
 		TEST(what_a_task_put_in_the_place_of_its_segment_is_not_opened),

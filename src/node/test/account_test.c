@@ -50,9 +50,9 @@ DESK_TEST(what_the_guard_says_comes_with_the_end)
 {
 	desk_connect(desk);
 	run_half(desk);
-	desk->guards[desk->guard_count++] = (struct guard_reading){ 7, 1000, 990, 2, 50 };
+	desk->guards[desk->guard_count++] = (struct guard_reading){ 7, 1000, 990, 2, 50, false };
 	measure_after(desk, 1000);
-	const struct guard_reading last = { 7, 1000, 1000, 3, 60 };
+	const struct guard_reading last = { 7, 1000, 1000, 3, 60, false };
 	desk_event(desk, INPUT_EXITED,
 	           (struct work_event){ .reservation_id = 7, .guarded = true, .guard = last });
 	const struct task_use *use = &desk_change(desk, CHANGE_EXITED)->use;
@@ -127,9 +127,14 @@ DESK_TEST(what_an_older_agent_wrote_is_read)
 	run_half(desk);
 	const struct desk_row *row = desk_row(desk, 7);
 	assert_true(kept_work_decode(&arena, row->data, row->size, &kept, &order, &error));
-	for (size_t size = row->size - 1; !read && size > 0; size--)
-		read = kept_work_decode(&arena, row->data, size, &kept, &order, &error);
-	assert_true(read);
+	size_t size = row->size - 1; /* one that could not suspend, then one that did not account */
+	for (int older = 0; older < 2; older++) {
+		read = false;
+		for (; !read && size > 0; size--)
+			read = kept_work_decode(&arena, row->data, size, &kept, &order, &error);
+		assert_true(read);
+		assert_int_equal(kept.accounted_ms > 0, older == 0);
+	}
 	assert_int_equal(kept.pid, 107);
 	assert_int_equal(kept.accounted_ms, 0);
 	arena_free(&arena);
@@ -161,6 +166,23 @@ DESK_TEST(a_task_without_its_guard_is_told_once)
 	assert_true(desk_change(desk, CHANGE_EXITED)->use.unguarded);
 }
 
+DESK_TEST(who_has_a_limit_changed_is_told_but_not_every_second)
+{
+	desk_connect(desk);
+	run_half(desk);
+	for (int i = 0; i < 3; i++) {
+		desk->guard_count = 0;
+		desk->guards[desk->guard_count++] =
+		    (struct guard_reading){ 7, 1000, 990, 0, 0, true };
+		measure_after(desk, 1000);
+		assert_int_equal(desk_count(desk, OUTPUT_WARN, 7), i == 0);
+		assert_true((desk_change(desk, CHANGE_UNGUARDED) != NULL) == (i == 0));
+	}
+	assert_int_equal(desk_phase(desk, 7), WORK_RUNNING);
+	desk_exit(desk, 7, 0);
+	assert_false(desk_change(desk, CHANGE_EXITED)->use.unguarded);
+}
+
 DESK_TEST(by_policy_a_task_without_its_guard_is_stopped_after_notice)
 {
 	run_unguarded(desk, UNGUARDED_STOP);
@@ -181,6 +203,7 @@ int main(void)
 		cmocka_unit_test(when_it_ended_is_told_also_where_nobody_listened),
 		cmocka_unit_test(what_an_older_agent_wrote_is_read),
 		cmocka_unit_test(a_task_without_its_guard_is_told_once),
+		cmocka_unit_test(who_has_a_limit_changed_is_told_but_not_every_second),
 		cmocka_unit_test(by_policy_a_task_without_its_guard_is_stopped_after_notice),
 	};
 

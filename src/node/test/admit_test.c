@@ -184,6 +184,40 @@ DESK_TEST(unexplained_memory_counts_against_what_is_released_first_and_then_as_f
 	assert_int_equal(beat->beat.uses[0].memory_mib, 1000);
 }
 
+/* Managed memory: NVML gives it to no process, its guard knows of it. */
+DESK_TEST(memory_that_only_its_guard_knows_of_is_a_tasks_own_and_counts_once)
+{
+	desk_connect(desk);
+	desk_run(desk, 6, 60000);
+	desk_use(desk, 0, 6, 600);
+	desk->gpus[0].used_mib = 50600;
+	desk->hidden[desk->hidden_count++] = (struct hidden_reading){ 6, "gpu-a", 50000 };
+	desk_renew(desk, 1000);
+	desk_measure(desk);
+	desk_renew(desk, 5000);
+	const struct message *beat = desk_message(desk, MESSAGE_BEAT);
+	assert_int_equal(beat->beat.samples[0].foreign_mib, 0);
+	assert_int_equal(beat->beat.uses[0].memory_mib, 50600);
+	desk_start(desk, 7, 19001);
+	assert_non_null(strstr(refusal(desk), "foreign 0 + 1 others 60000"));
+}
+
+/* It cannot claim what was there before it, nor more than there is. */
+DESK_TEST(a_guard_explains_no_more_than_came_with_its_task)
+{
+	desk->gpus[0].used_mib = 700;
+	desk_connect(desk);
+	desk_run(desk, 6, 60000);
+	desk->gpus[0].used_mib = 1000;
+	desk->hidden[desk->hidden_count++] = (struct hidden_reading){ 6, "gpu-a", 50000 };
+	desk_renew(desk, 1000);
+	desk_measure(desk);
+	desk_renew(desk, 5000);
+	const struct message *beat = desk_message(desk, MESSAGE_BEAT);
+	assert_int_equal(beat->beat.samples[0].foreign_mib, 700);
+	assert_int_equal(beat->beat.uses[0].memory_mib, 300);
+}
+
 DESK_TEST(memory_of_a_reservation_that_nobody_has_is_foreign)
 {
 	desk_use(desk, 0, 99, 400);
@@ -211,6 +245,9 @@ int main(void)
 		cmocka_unit_test(unexplained_memory_is_foreign_when_nothing_is_released),
 		cmocka_unit_test(
 		    unexplained_memory_counts_against_what_is_released_first_and_then_as_foreign),
+		cmocka_unit_test(
+		    memory_that_only_its_guard_knows_of_is_a_tasks_own_and_counts_once),
+		cmocka_unit_test(a_guard_explains_no_more_than_came_with_its_task),
 		cmocka_unit_test(memory_of_a_reservation_that_nobody_has_is_foreign),
 	};
 

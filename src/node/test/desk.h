@@ -39,6 +39,8 @@ struct desk {
 	int process_count;
 	struct guard_reading guards[8];
 	int guard_count;
+	struct hidden_reading hidden[8];
+	int hidden_count;
 	int64_t now_ms, asked, connection, term, orders, lease_until_ms;
 	int64_t changes; /* the highest number that the node sent */
 };
@@ -171,7 +173,9 @@ static inline void desk_measure(struct desk *desk)
 	                                               .processes = desk->processes,
 	                                               .process_count = desk->process_count,
 	                                               .guards = desk->guards,
-	                                               .guard_count = desk->guard_count } });
+	                                               .guard_count = desk->guard_count,
+	                                               .hidden = desk->hidden,
+	                                               .hidden_count = desk->hidden_count } });
 }
 
 /* A process on a GPU; both what it uses and what the GPU has in use grow. */

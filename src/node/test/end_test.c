@@ -58,6 +58,7 @@ DESK_TEST(what_there_is_to_say_of_an_end_is_told_unless_it_was_told_to_stop)
 	desk_connect(desk);
 	desk_run(desk, 7, 1000);
 	desk_event(desk, INPUT_EXITED, event);
+	desk_measure(desk);
 	assert_string_equal(desk_change(desk, CHANGE_EXITED)->message, "a hint");
 	event.reservation_id = 8;
 	desk_run(desk, 8, 1000);
@@ -69,10 +70,10 @@ DESK_TEST(what_there_is_to_say_of_an_end_is_told_unless_it_was_told_to_stop)
 DESK_TEST(an_end_is_written_down_before_it_is_told)
 {
 	run_and_use(desk);
-	desk_exit(desk, 7, 3);
+	desk_exit(desk, 7, 0);
 	assert_true(desk_place(desk, OUTPUT_WRITE) < desk_place(desk, OUTPUT_SEND));
 	const struct change *change = desk_change(desk, CHANGE_EXITED);
-	assert_int_equal(change->exit_code, 3);
+	assert_int_equal(change->exit_code, 0);
 	assert_int_equal(change->reason, END_ITSELF);
 }
 

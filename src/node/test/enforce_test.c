@@ -4,6 +4,7 @@
 static void run_over(struct desk *desk, enum overuse overuse)
 {
 	desk->policy.overuse = (int32_t)overuse;
+	desk->policy.overuse_tolerance_mib = 0;
 	desk_restart_with(desk, NULL, 0);
 	desk_connect(desk);
 	desk_run(desk, 7, 1000);
@@ -58,8 +59,67 @@ DESK_TEST(one_that_comes_down_again_is_not_stopped)
 	assert_int_equal(desk_count(desk, OUTPUT_WARN, 7), 1);
 }
 
+DESK_TEST(by_default_what_its_libraries_take_beyond_a_full_budget_is_tolerated)
+{
+	desk_connect(desk);
+	desk_run(desk, 7, 1000);
+	desk_use(desk, 0, 7, 1512);
+	desk_measure(desk);
+	assert_int_equal(desk_count(desk, OUTPUT_WARN, 7), 0);
+	desk_use(desk, 0, 7, 1);
+	desk_measure(desk);
+	assert_int_equal(desk_count(desk, OUTPUT_WARN, 7), 1);
+}
+
+static void run_over_for_a_second(struct desk *desk, bool guarded)
+{
+	if (guarded)
+		desk->guards[desk->guard_count++] =
+		    (struct guard_reading){ 7, 1000, 990, 2, 50, false };
+	run_over(desk, (enum overuse)node_policy_default().overuse);
+	desk->now_ms += 1000;
+	desk_measure(desk);
+}
+
+DESK_TEST(by_default_one_that_has_a_guard_is_stopped)
+{
+	run_over_for_a_second(desk, true);
+	assert_int_equal(desk_count(desk, OUTPUT_KILL, 7), 1);
+}
+
+DESK_TEST(by_default_one_without_a_guard_is_only_warned)
+{
+	run_over_for_a_second(desk, false);
+	assert_int_equal(desk_count(desk, OUTPUT_KILL, 7), 0);
+	assert_int_equal(desk_phase(desk, 7), WORK_RUNNING);
+}
+
+/* Half a second after another, and when one that exceeds its part is to be stopped. */
+DESK_TEST(while_work_shares_a_gpu_it_is_measured_more_often)
+{
+	desk->policy.watch_ms = 500;
+	desk->policy.beat_ms = 60000;
+	desk->policy.overuse_stop_ms = 800;
+	run_over(desk, OVERUSE_STOP);
+	int64_t asked = desk->asked;
+	desk->now_ms += 499;
+	desk_apply(desk, (struct input){ .kind = INPUT_TIME });
+	assert_int_equal(desk->asked, asked);
+	assert_int_equal(node_wake_ms(desk->node), desk->now_ms + 1);
+	desk->now_ms += 1;
+	desk_apply(desk, (struct input){ .kind = INPUT_TIME });
+	assert_int_equal(desk->asked, asked + 1);
+	assert_int_equal(node_wake_ms(desk->node), desk->now_ms + 300);
+	desk->now_ms += 300;
+	desk_apply(desk, (struct input){ .kind = INPUT_TIME });
+	desk_measure(desk);
+	assert_int_equal(desk_count(desk, OUTPUT_KILL, 7), 1);
+}
+
 DESK_TEST(memory_of_a_gpu_that_was_not_given_to_it_is_overuse)
 {
+	desk->policy.overuse_tolerance_mib = 0;
+	desk_restart_with(desk, NULL, 0);
 	desk_connect(desk);
 	desk_run(desk, 7, 1000);
 	desk_use(desk, 1, 7, 10);
@@ -272,6 +332,11 @@ int main(void)
 		cmocka_unit_test(a_task_that_is_only_warned_runs_on),
 		cmocka_unit_test(by_policy_it_is_frozen_and_killed_when_it_lasts),
 		cmocka_unit_test(one_that_comes_down_again_is_not_stopped),
+		cmocka_unit_test(
+		    by_default_what_its_libraries_take_beyond_a_full_budget_is_tolerated),
+		cmocka_unit_test(by_default_one_that_has_a_guard_is_stopped),
+		cmocka_unit_test(by_default_one_without_a_guard_is_only_warned),
+		cmocka_unit_test(while_work_shares_a_gpu_it_is_measured_more_often),
 		cmocka_unit_test(memory_of_a_gpu_that_was_not_given_to_it_is_overuse),
 		cmocka_unit_test(gpus_that_are_held_and_not_used_are_told_once),
 		cmocka_unit_test(by_policy_idle_gpus_are_taken_back_after_notice),

@@ -62,7 +62,8 @@ static struct message example(int32_t kind)
 			                                         .measurement_count = 1,
 			                                         .running = numbers,
 			                                         .running_count = 2,
-			                                         .snapshot = true };
+			                                         .snapshot = true,
+			                                         .slowdowns_c = { numbers, 2 } };
 		break;
 	case MESSAGE_CHANGE:
 		message.change = (struct change){ .kind = CHANGE_REFUSED,
@@ -142,7 +143,8 @@ static void a_message_that_is_cut_anywhere_is_refused(void **state)
 			read += test_message_decode(&arena, &buffer, &error) != NULL;
 			arena_free(&arena);
 		}
-		assert_int_equal(read, kind == MESSAGE_CHANGE || kind == MESSAGE_BEAT);
+		assert_int_equal(read, kind == MESSAGE_CHANGE || kind == MESSAGE_BEAT ||
+		                           kind == MESSAGE_SNAPSHOT);
 		buffer_free(&buffer);
 	}
 }
@@ -165,6 +167,46 @@ static void what_an_older_agent_does_not_say_is_not_known(void **state)
 	assert_int_equal(read->change.use.peak_mib, 0);
 	buffer_free(&buffer);
 	arena_free(&arena);
+}
+
+/* An agent that speaks an older protocol sends the bytes that agents of it sent. */
+static void what_is_written_in_an_older_protocol_leaves_out_what_came_later(void **state)
+{
+	static const int32_t kinds[] = { MESSAGE_SNAPSHOT, MESSAGE_CHANGE, MESSAGE_BEAT };
+	static const int64_t since[] = { 3, 2, 2 };
+
+	(void)state;
+	for (size_t i = 0; i < 3; i++) {
+		struct message message = example(kinds[i]);
+		struct buffer now = { 0 }, same = { 0 }, older = { 0 };
+		message_encode(&now, &message);
+		message.protocol = since[i];
+		message_encode(&same, &message);
+		message.protocol = since[i] - 1;
+		message_encode(&older, &message);
+		assert_int_equal(same.size, now.size);
+		assert_true(older.size < now.size);
+		assert_memory_equal(older.data, now.data, older.size);
+		buffer_free(&now);
+		buffer_free(&same);
+		buffer_free(&older);
+	}
+}
+
+static void a_refusal_of_a_protocol_tells_the_one_to_speak(void **state)
+{
+	struct error error = { 0 };
+
+	(void)state;
+	assert_int_equal(
+	    message_refused_protocol("the agent speaks protocol 3 and the scheduler 1 to 2"), 2);
+	/* Nothing helps against a scheduler that is newer. */
+	message_refuse_protocol(&error, NODE_PROTOCOL + 1);
+	assert_int_equal(message_refused_protocol(error.text), 0);
+	assert_int_equal(message_refused_protocol("the agent speaks protocol 3 and so on"), 0);
+	assert_int_equal(message_refused_protocol("the node's name is node 2"), 0);
+	assert_int_equal(message_refused_protocol(""), 0);
+	assert_int_equal(message_refused_protocol(NULL), 0);
 }
 
 static bool is_read(struct message message)
@@ -363,6 +405,8 @@ int main(void)
 		cmocka_unit_test(every_kind_is_read_as_it_was_written),
 		cmocka_unit_test(a_message_that_is_cut_anywhere_is_refused),
 		cmocka_unit_test(what_an_older_agent_does_not_say_is_not_known),
+		cmocka_unit_test(what_is_written_in_an_older_protocol_leaves_out_what_came_later),
+		cmocka_unit_test(a_refusal_of_a_protocol_tells_the_one_to_speak),
 		cmocka_unit_test(bytes_after_a_message_are_refused),
 		cmocka_unit_test(numbers_out_of_range_are_refused),
 		cmocka_unit_test(an_order_that_names_one_gpu_twice_or_too_many_is_refused),

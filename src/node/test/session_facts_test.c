@@ -120,6 +120,26 @@ SIDE_TEST(temperature_is_told_only_when_it_crosses_from_cool_to_hot_or_back)
 	assert_int_equal(commands(side), 1);
 }
 
+/* Hot from 5 degrees below the slowdown temperature on; side->devices has one GPU. */
+SIDE_TEST(without_a_threshold_heat_is_told_by_the_slowdown_temperature)
+{
+	static const int64_t slowdowns_c[] = { 90 };
+
+	side->policy.hot_c = side->policy.cool_c = 0;
+	session_delete(side->session);
+	side->session = session_new("node-1", true, 5, side->now_ms, &side->policy);
+	side->slowdowns_c = (struct rows){ slowdowns_c, 1 };
+	connect_node(side);
+	beat(side, 0, 84, true, NULL);
+	assert_int_equal(commands(side), 0);
+	beat(side, 0, 85, true, NULL);
+	assert_int_equal(commands(side), 1);
+	beat(side, 0, 81, true, NULL);
+	assert_int_equal(commands(side), 0);
+	beat(side, 0, 80, true, NULL);
+	assert_int_equal(commands(side), 1);
+}
+
 SIDE_TEST(health_is_told_when_it_changes)
 {
 	connect_node(side);
@@ -281,6 +301,7 @@ int main(void)
 		cmocka_unit_test(
 		    foreign_memory_is_told_when_it_moved_by_more_than_a_step_or_is_gone),
 		cmocka_unit_test(temperature_is_told_only_when_it_crosses_from_cool_to_hot_or_back),
+		cmocka_unit_test(without_a_threshold_heat_is_told_by_the_slowdown_temperature),
 		cmocka_unit_test(health_is_told_when_it_changes),
 		cmocka_unit_test(use_is_told_only_when_it_is_more_than_reserved_or_was),
 		cmocka_unit_test(use_that_was_told_and_is_no_more_is_told),

@@ -21,6 +21,7 @@ struct side {
 	struct arena arena;
 	int64_t now_ms, connection, changes;
 	struct device devices[1];
+	struct rows slowdowns_c;
 };
 
 static inline struct side *side_new(bool known)
@@ -28,6 +29,8 @@ static inline struct side *side_new(bool known)
 	struct side *side = NEW(struct side);
 
 	side->policy = session_policy_default();
+	side->policy.hot_c = 75;
+	side->policy.cool_c = 70;
 	side->now_ms = 500000;
 	side->session = session_new("node-1", known, 5, side->now_ms, &side->policy);
 	side->devices[0] = (struct device){ .uuid = "gpu-a",
@@ -77,6 +80,7 @@ static inline void snapshot(struct side *side)
 		                                         .boot = "boot-1",
 		                                         .devices = side->devices,
 		                                         .device_count = 1,
+		                                         .slowdowns_c = side->slowdowns_c,
 		                                         .snapshot = true };
 	say(side, message);
 }

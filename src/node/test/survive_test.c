@@ -9,6 +9,29 @@ static void run_and_use(struct desk *desk)
 	desk_measure(desk);
 }
 
+DESK_TEST(an_agent_speaks_the_older_protocol_of_a_scheduler_that_refused_its_own)
+{
+	desk_apply(desk, (struct input){ .kind = INPUT_CONNECTED });
+	assert_int_equal(desk_message(desk, MESSAGE_HELLO)->hello.protocol, NODE_PROTOCOL);
+	struct message refusal = desk_head(desk, MESSAGE_REFUSE);
+	refusal.refusal.message = "the agent speaks protocol 3 and the scheduler 1 to 2";
+	desk_receive(desk, refusal);
+	desk->gpus[0].slowdown_c = 90;
+	desk_apply(desk, (struct input){ .kind = INPUT_CONNECTED });
+	assert_int_equal(desk_message(desk, MESSAGE_HELLO)->hello.protocol, 2);
+	desk_welcome(desk, 30000);
+	desk_measure(desk);
+	assert_int_equal(desk_message(desk, MESSAGE_SNAPSHOT)->snapshot.slowdowns_c.count, 0);
+	/* The next may be a scheduler that was brought up to date. */
+	desk_apply(desk, (struct input){ .kind = INPUT_DISCONNECTED });
+	desk_apply(desk, (struct input){ .kind = INPUT_CONNECTED });
+	assert_int_equal(desk_message(desk, MESSAGE_HELLO)->hello.protocol, NODE_PROTOCOL);
+	desk_welcome(desk, 30000);
+	desk_measure(desk);
+	assert_int_equal(desk_message(desk, MESSAGE_SNAPSHOT)->snapshot.slowdowns_c.count, 2);
+	assert_int_equal(desk_message(desk, MESSAGE_SNAPSHOT)->snapshot.slowdowns_c.at[0], 90);
+}
+
 static struct found found_alive(int64_t reservation_id)
 {
 	return (struct found){ .reservation_id = reservation_id,
@@ -424,6 +447,8 @@ DESK_TEST(what_was_written_and_cannot_be_read_is_refused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(
+		    an_agent_speaks_the_older_protocol_of_a_scheduler_that_refused_its_own),
 		cmocka_unit_test(tasks_run_on_and_results_are_kept_while_the_scheduler_is_gone),
 		cmocka_unit_test(a_result_survives_a_restart_of_the_agent),
 		cmocka_unit_test(a_result_survives_a_new_boot),

@@ -1,7 +1,8 @@
 /* bench_service.c - what the whole service does in a second, and what that costs
  *
- * bench_service OUTPUT.json - starts bin/gpu-scheduler, and loads it with wrk, h2load and
- * listeners of our own, all on this machine. Where SLURM_CONF and SLURM_SUBMIT (a program
+ * bench_service OUTPUT.json [NAME...] - starts bin/gpu-scheduler, and loads it with wrk, h2load and
+ * listeners of our own, all on this machine; with NAMEs (idle, submits, leases, bulk, grpc,
+ * latency, stream, slurm) by those loads alone. Where SLURM_CONF and SLURM_SUBMIT (a program
  * that submits through Slurm's library) are set, does the same to Slurm. */
 #include <errno.h>
 #include <signal.h>
@@ -398,10 +399,13 @@ static void service_report(const char *path)
 		const struct metric *m = &metrics[i];
 		bool met =
 		    m->value >= 0 && m->value >= m->least && (m->most <= 0 || m->value <= m->most);
-		printf("%-26s %12.3f %-5s", m->name, m->value, m->unit);
-		if (m->least > 0)
+		if (m->value < 0)
+			printf("%-26s %12s %-5s", m->name, "-", m->unit);
+		else
+			printf("%-26s %12.3f %-5s", m->name, m->value, m->unit);
+		if (m->value >= 0 && m->least > 0)
 			printf("  at least %.0f: %s", m->least, met ? "met" : "MISSED");
-		if (m->most > 0)
+		if (m->value >= 0 && m->most > 0)
 			printf("  at most %.0f: %s", m->most, met ? "met" : "MISSED");
 		printf("\n");
 		if (file)
@@ -422,16 +426,33 @@ static void with_service(void (*measure)(const struct service_process *service))
 	service_process_stop(&service);
 }
 
+static const struct load {
+	const char *name;
+	void (*measure)(const struct service_process *service);
+} loads[] = {
+	{ "idle", measure_idle },     { "submits", measure_submits },
+	{ "leases", measure_leases }, { "bulk", measure_bulk },
+	{ "grpc", measure_grpc },     { "latency", measure_latency },
+	{ "stream", measure_stream },
+};
+
+static bool load_is_named(const char *name, char **names, int count)
+{
+	bool is_named = count == 0;
+	for (int i = 0; i < count; i++)
+		is_named = is_named || strcmp(names[i], name) == 0;
+	return is_named;
+}
+
 int main(int argc, char **argv)
 {
-	with_service(measure_idle);
-	with_service(measure_submits);
-	with_service(measure_leases);
-	with_service(measure_bulk);
-	with_service(measure_grpc);
-	with_service(measure_latency);
-	with_service(measure_stream);
-	measure_slurm();
+	char **names = argv + 2;
+	int count = argc > 2 ? argc - 2 : 0;
+	for (size_t i = 0; i < sizeof(loads) / sizeof(loads[0]); i++)
+		if (load_is_named(loads[i].name, names, count))
+			with_service(loads[i].measure);
+	if (load_is_named("slurm", names, count))
+		measure_slurm();
 	service_report(argc > 1 ? argv[1] : NULL);
 	return 0;
 }

@@ -2,7 +2,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "server/settings.h"
+#include "server/settings/settings.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

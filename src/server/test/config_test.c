@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "server/settings.h"
+#include "server/settings/settings.h"
 
 static struct config *config_read_text(const char *text)
 {
@@ -212,7 +212,7 @@ static void wrong_types_are_refused_with_their_place(void **state)
 	               "pack, spread, worth");
 	expect_refusal("scheduler:\n  thermal_threshold: 75.0001\n",
 	               "test.yaml:2:22: scheduler.thermal_threshold is '75.0001': write a number "
-	               "with at most three digits behind the point");
+	               "with up to 3 decimals");
 }
 
 static void what_is_given_twice_is_refused(void **state)
@@ -384,7 +384,7 @@ static void what_has_no_effect_is_told(void **state)
 	struct buffer text = { 0 };
 	(void)state;
 	config_without_effect(config, &text);
-	assert_string_equal(text.data, "kubernetes.kubeconfig_path, kubernetes.namespace");
+	assert_string_equal(text.data, "kubernetes.namespace");
 	buffer_free(&text);
 	config_free(config);
 }

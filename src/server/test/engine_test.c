@@ -195,7 +195,7 @@ static bool look_why(struct engine_request *request, struct sched *sched, struct
 static bool read_meta(struct engine_request *request, struct store *store, struct error *error)
 {
 	struct archive_filter filter = { .state = -1 };
-	int64_t counts[JOB_CANCELLED + 1];
+	int64_t counts[JOB_STATES];
 	(void)request;
 	return archive_count(store, &filter, counts, error);
 }

@@ -118,6 +118,19 @@ static void check_asked(struct chaos *chaos, int at, const struct node_order *or
 		             job && order->job_id ? job->gpu_count : (int)order->part_count);
 }
 
+/* True if the record counts one more failure while foreign memory took the job's own: only that
+ * lets a job start again that ended by itself. */
+static bool failed_for_foreign_memory(struct chaos *chaos, struct chaos_job *job, int64_t id)
+{
+	const struct job_state_record *state = world_find(&chaos->store, RECORD_JOB_STATE, id, 0);
+
+	if (!job->failed || !state || state->foreign_requeues <= job->foreign_requeues)
+		return false;
+	job->foreign_requeues = state->foreign_requeues;
+	job->ended_itself = false;
+	return true;
+}
+
 /* On a node that was declared dead and lives, an order that was on its way may still
  * be followed: that is the administrator's mistake. */
 static void check_once(struct chaos *chaos, int at, const struct node_order *order)
@@ -137,11 +150,12 @@ static void check_once(struct chaos *chaos, int at, const struct node_order *ord
 			             "task %lld of job-%lld starts on node-%d and runs on node-%d",
 			             (long long)run->task, (long long)run->job_id, at, run->node);
 	}
-	const struct chaos_job *job = client_job(chaos, order->job_id);
+	struct chaos_job *job = client_job(chaos, order->job_id);
 	if (order->kind == ORDER_START && !job)
 		chaos_broken(chaos, "kept", "job-%lld, which is not stored, starts",
 		             (long long)order->job_id);
-	if (job && job->ended_itself && !mistaken)
+	if (job && job->ended_itself && !mistaken &&
+	    !failed_for_foreign_memory(chaos, job, order->job_id))
 		chaos_broken(chaos, "once", "job-%lld ended by itself and is started again",
 		             (long long)order->job_id);
 }

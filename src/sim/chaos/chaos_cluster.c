@@ -117,7 +117,9 @@ struct config_record cluster_config(struct chaos *chaos)
 	config.grace_ms = between(random, 1, 10) * 1000;
 	config.refuse_backoff_ms = 1000;
 	config.retention_ms = chance(random, 50) ? 900000 : 3600000;
-	config.time_sharing = chance(random, 30) ? SHARING_ATTAINED_SERVICE : SHARING_OFF;
+	config.time_sharing = chance(random, 30)
+	                          ? (int32_t)between(random, 1, SHARING_PREDICTED_SERVICE)
+	                          : SHARING_OFF;
 	config.sharing_wait_ms = between(random, 10, 600) * 1000;
 	config.sharing_turn_ms = between(random, 0, 60) * 1000;
 	config.foreign_tolerance_mib = 500; /* more than what always stands on GPUs here */

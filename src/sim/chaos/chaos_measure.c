@@ -71,6 +71,7 @@ static struct gpu_reading read_gpu(const struct chaos *chaos, int at, int g)
 		                     .used_mib = run_in_use_mib(chaos, at, g) -
 		                                 hidden_mib(chaos, at, g) + wrong_mib(chaos, gpu),
 		                     .temperature_c = gpu->hot ? 90 : 40,
+		                     .slowdown_c = 90,
 		                     .utilisation = 500,
 		                     .nvlink_group = gpu->nvlink_group,
 		                     .healthy = !gpu->ill,

@@ -163,7 +163,8 @@ static void hand_over_all(struct chaos *chaos, int place, const struct effects *
 		if (effect->kind == EFFECT_ROUTE && place == 0)
 			request_routed(chaos, &effect->route);
 		if (effect->kind != EFFECT_START && effect->kind != EFFECT_STOP &&
-		    effect->kind != EFFECT_LOAD)
+		    effect->kind != EFFECT_LOAD && effect->kind != EFFECT_SUSPEND &&
+		    effect->kind != EFFECT_RESUME)
 			continue;
 		if (chaos_fails(chaos, CHAOS_KILL, 2))
 			server_crash(chaos, place);

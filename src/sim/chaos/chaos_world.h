@@ -145,13 +145,14 @@ struct chaos_server {
 
 /* A job as those who submitted it, and those who watch the machines, know it. */
 struct chaos_job {
-	bool known;        /* its record was stored */
-	bool acknowledged; /* and its owner told */
-	bool cancelled;    /* somebody asked for that */
-	bool keeps;        /* stays where it is when its node is lost */
-	bool single;       /* has one task, which is not part of a split */
-	bool ended_itself; /* single: and nobody had wanted it to stop */
-	bool failed;       /* a task of it really ended with an error */
+	bool known;               /* its record was stored */
+	bool acknowledged;        /* and its owner told */
+	bool cancelled;           /* somebody asked for that */
+	bool keeps;               /* stays where it is when its node is lost */
+	bool single;              /* has one task, which is not part of a split */
+	bool ended_itself;        /* single: and nobody had wanted it to stop */
+	bool failed;              /* a task of it really ended with an error */
+	int64_t foreign_requeues; /* as its record said when it started again because of one */
 	int64_t tasks, min_available;
 	uint64_t ended;  /* bits: tasks that really ended with success */
 	int64_t half_ms; /* since when fewer of it run than must run together; 0: not so */

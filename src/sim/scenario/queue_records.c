@@ -182,7 +182,7 @@ static enum job_state job_state_of(const struct case_job *job)
 
 /* A job that was started has the number of its place in the list, so that an
  * earlier one is the older one. */
-static struct job_state_record state_of(const struct case_job *job)
+static struct job_state_record case_state_of(const struct case_job *job)
 {
 	enum job_state state = job_state_of(job);
 	bool started = state != JOB_PENDING;
@@ -199,7 +199,7 @@ static struct job_state_record state_of(const struct case_job *job)
 
 static void put_job(const struct case_job *job, struct world *world)
 {
-	struct job_state_record state = state_of(job);
+	struct job_state_record state = case_state_of(job);
 	world_put(world, RECORD_JOB, &job->record);
 	world_put(world, RECORD_JOB_STATE, &state);
 	for (int64_t t = 0; t < job->record.tasks; t++) {

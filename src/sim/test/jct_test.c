@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "sim/trace/jct.h"
+#include "sim/trace/jct_trace.h"
 
 #define SECOND INT64_C(1000)
 #define HOUR (3600 * SECOND)
@@ -29,7 +29,10 @@ static struct jct_result jct_execute(const char *policy, struct philly_job *jobs
 
 static void jobs_that_fit_take_what_they_run_whatever_the_policy(void **state)
 {
-	struct philly_job jobs[] = { { BEGIN, HOUR, 1, 0 }, { BEGIN + SECOND, 2 * HOUR, 3, 0 } };
+	struct philly_job jobs[] = {
+		{ .submit_ms = BEGIN, .duration_ms = HOUR, .gpus = 1 },
+		{ .submit_ms = BEGIN + SECOND, .duration_ms = 2 * HOUR, .gpus = 3 }
+	};
 	(void)state;
 	for (int i = 0; i < jct_policy_count; i++) {
 		struct jct_result result = jct_execute(jct_policies[i].name, jobs, 2, 1, 4);
@@ -43,9 +46,11 @@ static void jobs_that_fit_take_what_they_run_whatever_the_policy(void **state)
 /* A long job runs, a large one waits, and then comes a small one. */
 static void policies_differ_in_who_passes_whom(void **state)
 {
-	struct philly_job jobs[] = { { BEGIN, 10 * HOUR, 3, 0 },
-		                     { BEGIN + SECOND, 4 * HOUR, 4, 0 },
-		                     { BEGIN + 2 * SECOND, HOUR, 1, 0 } };
+	struct philly_job jobs[] = {
+		{ .submit_ms = BEGIN, .duration_ms = 10 * HOUR, .gpus = 3 },
+		{ .submit_ms = BEGIN + SECOND, .duration_ms = 4 * HOUR, .gpus = 4 },
+		{ .submit_ms = BEGIN + 2 * SECOND, .duration_ms = HOUR, .gpus = 1 }
+	};
 	(void)state;
 	struct jct_result result = jct_execute("fifo", jobs, 3, 1, 4);
 	assert_int_equal(result.completion_ms[1], 14 * HOUR - SECOND);
@@ -61,9 +66,63 @@ static void policies_differ_in_who_passes_whom(void **state)
 	assert_true(result.completion_ms[1] < 14 * HOUR - SECOND);
 }
 
+/* Ann's jobs have been short and Bob's long. A node of one GPU is busy when both come back,
+ * Bob first. */
+static void who_is_predicted_to_be_short_goes_before_who_came_first(void **state)
+{
+	struct philly_job jobs[14] = { 0 };
+	size_t count = 0;
+	(void)state;
+	for (int i = 0; i < 5; i++) {
+		jobs[count++] = (struct philly_job){ .submit_ms = BEGIN + i * 10 * HOUR,
+			                             .duration_ms = 8 * HOUR,
+			                             .gpus = 1,
+			                             .user = "bob" };
+		jobs[count++] = (struct philly_job){ .submit_ms = BEGIN + (i * 10 + 9) * HOUR,
+			                             .duration_ms = HOUR / 60,
+			                             .gpus = 1,
+			                             .user = "ann" };
+	}
+	int64_t busy_ms = BEGIN + 100 * HOUR;
+	jobs[count++] = (struct philly_job){
+		.submit_ms = busy_ms, .duration_ms = HOUR / 60, .gpus = 1, .user = "ann"
+	};
+	jobs[count++] = (struct philly_job){
+		.submit_ms = busy_ms + SECOND, .duration_ms = 8 * HOUR, .gpus = 1, .user = "bob"
+	};
+	jobs[count++] = (struct philly_job){ .submit_ms = busy_ms + 2 * SECOND,
+		                             .duration_ms = HOUR / 60,
+		                             .gpus = 1,
+		                             .user = "ann" };
+	struct jct_result result = jct_execute("predicted", jobs, count, 1, 1);
+	assert_true(result.completion_ms[12] < HOUR);
+	assert_true(result.completion_ms[11] > 8 * HOUR);
+	result = jct_execute("attained", jobs, count, 1, 1);
+	assert_true(result.completion_ms[11] < result.completion_ms[12] + 8 * HOUR);
+}
+
+static void the_nodes_follow_from_the_load(void **state)
+{
+	struct philly_job jobs[] = { { .submit_ms = BEGIN, .duration_ms = 9 * HOUR, .gpus = 2 },
+		                     { .submit_ms = BEGIN + HOUR, .gpus = 12 } };
+	struct philly philly = { .jobs = jobs, .count = 2 };
+	struct jct_world world = { .gpus = 8 };
+	(void)state;
+	jct_trace_load(&philly, &world, 90);
+	assert_int_equal(world.nodes, 3); /* 18 hours of GPU time in one hour, 20 GPUs */
+	jobs[0].duration_ms = HOUR;
+	world.nodes = 0;
+	jct_trace_load(&philly, &world, 100);
+	assert_int_equal(world.nodes, 2); /* for the largest */
+	assert_int_equal(jobs[1].submit_ms - jobs[0].submit_ms, HOUR / 8);
+}
+
 static void an_interruption_costs_what_was_said(void **state)
 {
-	struct philly_job jobs[] = { { BEGIN, 10 * HOUR, 1, 0 }, { BEGIN + 5 * HOUR, HOUR, 1, 0 } };
+	struct philly_job jobs[] = {
+		{ .submit_ms = BEGIN, .duration_ms = 10 * HOUR, .gpus = 1 },
+		{ .submit_ms = BEGIN + 5 * HOUR, .duration_ms = HOUR, .gpus = 1 }
+	};
 	(void)state;
 	struct jct_result result = jct_execute("attained", jobs, 2, 1, 1);
 	assert_int_equal(result.preemptions, 1);
@@ -74,14 +133,14 @@ static void an_interruption_costs_what_was_said(void **state)
 
 static void more_gpus_than_a_node_has_are_a_gang(void **state)
 {
-	struct philly_job jobs[] = { { BEGIN, HOUR, 12, 0 } };
+	struct philly_job jobs[] = { { .submit_ms = BEGIN, .duration_ms = HOUR, .gpus = 12 } };
 	(void)state;
 	assert_int_equal(jct_execute("skip", jobs, 1, 2, 8).completion_ms[0], HOUR);
 }
 
 static void a_job_that_never_fits_is_said(void **state)
 {
-	struct philly_job jobs[] = { { BEGIN, HOUR, 12, 0 } };
+	struct philly_job jobs[] = { { .submit_ms = BEGIN, .duration_ms = HOUR, .gpus = 12 } };
 	struct philly philly = { .jobs = jobs, .count = 1 };
 	struct jct_world world = { .nodes = 1, .gpus = 8, .cost_ms = -1 };
 	int64_t completion[1];
@@ -96,9 +155,11 @@ static void a_job_that_never_fits_is_said(void **state)
 /* Two virtual clusters, of which one has all GPUs when the other comes. */
 static void virtual_clusters_can_be_tenants_with_shares_of_their_own(void **state)
 {
-	struct philly_job jobs[] = { { BEGIN, 10 * HOUR, 1, 0 },
-		                     { BEGIN, 10 * HOUR, 1, 0 },
-		                     { BEGIN + SECOND, 20 * HOUR, 1, 1 } };
+	struct philly_job jobs[] = {
+		{ .submit_ms = BEGIN, .duration_ms = 10 * HOUR, .gpus = 1 },
+		{ .submit_ms = BEGIN, .duration_ms = 10 * HOUR, .gpus = 1 },
+		{ .submit_ms = BEGIN + SECOND, .duration_ms = 20 * HOUR, .gpus = 1, .cluster = 1 }
+	};
 	const char *names[] = { "one", "other" };
 	struct philly philly = { .jobs = jobs, .count = 3, .clusters = names, .cluster_count = 2 };
 	struct jct_world world = { .nodes = 1, .gpus = 2, .cost_ms = -1, .tenants = true };
@@ -173,6 +234,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(jobs_that_fit_take_what_they_run_whatever_the_policy),
 		cmocka_unit_test(policies_differ_in_who_passes_whom),
+		cmocka_unit_test(who_is_predicted_to_be_short_goes_before_who_came_first),
+		cmocka_unit_test(the_nodes_follow_from_the_load),
 		cmocka_unit_test(an_interruption_costs_what_was_said),
 		cmocka_unit_test(more_gpus_than_a_node_has_are_a_gang),
 		cmocka_unit_test(a_job_that_never_fits_is_said),

@@ -30,7 +30,9 @@ struct verdict {
 };
 
 struct foretelling {
-	struct mixture *mixture;
+	struct learner *learner;
+	struct crowd crowd;
+	const struct foretell_bounds *bounds;
 	const struct history *history;
 	struct foretell_scores *scores;
 	struct guess **guesses; /* by job, while it is in flight */
@@ -115,26 +117,29 @@ static void submit_job(struct foretelling *run, size_t job, int64_t now_ms)
 {
 	const struct history_job *at = &run->history->jobs[job];
 	struct traits traits = traits_of(at);
-	struct foresight foresight;
+	uint64_t key;
 
 	double began = clock_s(CLOCK_MONOTONIC);
-	mixture_foresee(run->mixture, &traits, now_ms, &foresight);
+	const struct foresight *foresight =
+	    learner_foresee(run->learner, &run->crowd, &traits, now_ms, &key);
+	run->guesses[job] = foresight_guess(foresight);
 	run->predict_s += clock_s(CLOCK_MONOTONIC) - began;
-	run->guesses[job] = foresight_guess(&foresight);
 	if (is_scored(run, job))
-		score_duration(run->scores, &foresight.lifetime, at->duration_s * 1000);
+		score_duration(run->scores, &foresight->lifetime, at->duration_s * 1000);
 }
 
 static void end_job(struct foretelling *run, size_t job, int64_t now_ms)
 {
 	const struct history_job *at = &run->history->jobs[job];
-	struct traits traits = traits_of(at);
-	struct learned learned;
+	struct experience experience = { .traits = traits_of(at),
+		                         .took_ms = at->duration_s * 1000 };
 
 	double began = clock_s(CLOCK_MONOTONIC);
-	mixture_learn(run->mixture, &traits, run->guesses[job], at->duration_s * 1000, &learned);
+	experience.peers = crowd_see(&run->crowd, &experience.traits, false, now_ms).count;
+	guess_judge(run->guesses[job], experience.took_ms, &experience);
+	learner_learn(run->learner, &experience, run->bounds->experts, run->bounds->jobs);
 	run->learn_s += clock_s(CLOCK_MONOTONIC) - began;
-	crowd_leave(&run->mixture->crowd, &traits, now_ms - at->duration_s * 1000);
+	crowd_leave(&run->crowd, &experience.traits, now_ms - experience.took_ms);
 	free(run->guesses[job]);
 	run->guesses[job] = NULL;
 }
@@ -146,10 +151,10 @@ static void score_rest(struct foretelling *run, size_t job, int age, int64_t now
 	struct foretell_rest *rest = &run->scores->rest[age];
 	struct traits traits = traits_of(at);
 	int64_t age_ms = foretell_ages_s[age] * 1000;
-	struct foresight foresight;
+	uint64_t key;
 
-	mixture_foresee(run->mixture, &traits, now_ms, &foresight);
-	const struct lifetime *lifetime = &foresight.lifetime;
+	const struct lifetime *lifetime =
+	    &learner_foresee(run->learner, &run->crowd, &traits, now_ms, &key)->lifetime;
 	int64_t rest_ms = lifetime_duration(lifetime, age_ms, CHANCE_ONE / 2) - age_ms;
 	double off = error_of(at->duration_s * 1000 - age_ms, max64(rest_ms, 1000));
 	struct verdict verdict = {
@@ -206,7 +211,7 @@ static void sum_up(struct foretelling *run)
 		rest->soon_seen /= count;
 		rest->soon_auc = verdicts_auc(run->verdicts[age], (size_t)rest->jobs);
 	}
-	scores->experts = (int64_t)run->mixture->experts.by_id.count;
+	scores->experts = learner_experts(run->learner);
 	scores->predict_us = run->predict_s / all * 1e6;
 	scores->learn_us = run->learn_s / all * 1e6;
 }
@@ -228,15 +233,17 @@ static void happen(struct foretelling *run, const struct happening *happening)
 		submit_job(run, happening->job, now_ms);
 		break;
 	case HAPPENS_START:
-		crowd_enter(&run->mixture->crowd, &traits, now_ms);
+		crowd_enter(&run->crowd, &traits, now_ms);
 		break;
 	}
 }
 
-void foretell_run(struct mixture *mixture, const struct history *history,
-                  struct foretell_scores *scores)
+void foretell_run(struct learner *learner, const struct foretell_bounds *bounds,
+                  const struct history *history, struct foretell_scores *scores)
 {
-	struct foretelling run = { .mixture = mixture, .history = history, .scores = scores };
+	struct foretelling run = {
+		.learner = learner, .bounds = bounds, .history = history, .scores = scores
+	};
 
 	if (scores)
 		*scores = (struct foretell_scores){ 0 };
@@ -250,6 +257,7 @@ void foretell_run(struct mixture *mixture, const struct history *history,
 		sum_up(&run);
 	for (int age = 0; age < FORETELL_AGES; age++)
 		free(run.verdicts[age]);
+	crowd_free(&run.crowd);
 	free(run.guesses);
 	free(run.happenings);
 }

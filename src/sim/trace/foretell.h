@@ -2,7 +2,7 @@
 #ifndef SIM_TRACE_FORETELL_H
 #define SIM_TRACE_FORETELL_H
 
-#include "core/predict/mixture.h"
+#include "core/predict/learner.h"
 #include "sim/trace/history.h"
 
 /* Ages at which the rest of a job is predicted. */
@@ -29,10 +29,15 @@ struct foretell_scores {
 	double predict_us, learn_us; /* mean time of a call */
 };
 
+/* Experts at the most, and jobs that are learned from at the least once as many have ended. */
+struct foretell_bounds {
+	int64_t experts, jobs;
+};
+
 /* Goes through the trace as it happened: every job is predicted when it is submitted,
  * from those that had ended by then, and learned from when it ends. What the
- * mixture knows already it keeps. `scores` may be NULL. */
-void foretell_run(struct mixture *mixture, const struct history *history,
-                  struct foretell_scores *scores);
+ * learner knows already it keeps. `scores` may be NULL. */
+void foretell_run(struct learner *learner, const struct foretell_bounds *bounds,
+                  const struct history *history, struct foretell_scores *scores);
 
 #endif

@@ -8,11 +8,11 @@
 #include "sim/trace/foretell.h"
 #include "sim/world/options.h"
 
-enum { EXIT_USAGE = 2, EXPERTS_DEFAULT = 65536 };
+enum { EXIT_USAGE = 2, EXPERTS_DEFAULT = 8192, JOBS_DEFAULT = 32768 };
 
 struct options {
 	const char *trace, *warm;
-	int64_t experts;
+	int64_t experts, jobs;
 	bool json;
 };
 
@@ -23,8 +23,11 @@ static bool foretell_read_options(struct options *options, int argc, char **argv
 		       STORES_TEXT(struct options, trace)),
 		OPTION("--warm", NULL, "CSV", "jobs to learn from first",
 		       STORES_TEXT(struct options, warm)),
-		OPTION("--experts", NULL, "N", "most experts to keep; 65536",
+		OPTION("--experts", NULL, "N", "most experts to keep; 8192",
 		       STORES_NUMBER(struct options, experts, EXPERTS_MIN, 10000000)),
+		OPTION("--jobs", NULL, "N",
+		       "finished jobs to predict from, up to twice that; 32768",
+		       STORES_NUMBER(struct options, jobs, 1, 10000000)),
 		OPTION("--json", NULL, NULL, "print JSON", STORES_FLAG(struct options, json)),
 		{ 0 },
 	};
@@ -39,8 +42,7 @@ static bool foretell_read_options(struct options *options, int argc, char **argv
 
 static void foretell_print_table(const struct foretell_scores *scores)
 {
-	printf("%" PRId64 " jobs scored, %" PRId64 " experts of %zu bytes\n\n", scores->jobs,
-	       scores->experts, sizeof(struct expert));
+	printf("%" PRId64 " jobs scored, %" PRId64 " experts\n\n", scores->jobs, scores->experts);
 	printf("%8s %8s %8s %8s\n", "in2x", "pin50", "pin90", "cov90");
 	printf("%7.1f%% %8.2f %8.2f %7.1f%%\n\n", 100 * scores->in2x, scores->pin50, scores->pin90,
 	       100 * scores->cov90);
@@ -107,20 +109,21 @@ static bool read_histories(const struct options *options, struct history *warm,
 
 int foretell_main(int argc, char **argv)
 {
-	struct options options = { .experts = EXPERTS_DEFAULT };
+	struct options options = { .experts = EXPERTS_DEFAULT, .jobs = JOBS_DEFAULT };
 	struct history warm = { 0 }, trace = { 0 };
 	struct foretell_scores scores;
-	struct mixture mixture;
+	struct learner learner;
 
 	if (!foretell_read_options(&options, argc, argv))
 		return EXIT_USAGE;
 	bool fine = read_histories(&options, &warm, &trace);
 	if (fine) {
-		mixture_init(&mixture, options.experts);
+		const struct foretell_bounds bounds = { options.experts, options.jobs };
+		learner_init(&learner);
 		if (options.warm)
-			foretell_run(&mixture, &warm, NULL);
-		foretell_run(&mixture, &trace, &scores);
-		mixture_free(&mixture);
+			foretell_run(&learner, &bounds, &warm, NULL);
+		foretell_run(&learner, &bounds, &trace, &scores);
+		learner_free(&learner);
 		if (options.json)
 			foretell_print_json(&scores);
 		else

@@ -94,8 +94,8 @@ static int64_t after(const struct gradient *gradient, const struct pack_node *no
 	                                  (int)node->is->gpu_count);
 }
 
-static int32_t score_of(const struct gradient *gradient, const struct openb_kind *kind,
-                        const struct pack_node *node)
+static int32_t gradient_score_of(const struct gradient *gradient, const struct openb_kind *kind,
+                                 const struct pack_node *node)
 {
 	int64_t before, best = INT64_MAX;
 
@@ -121,7 +121,7 @@ int64_t gradient_choose(struct gradient *gradient, size_t kind, const struct pac
 	for (size_t i = 0; i < count; i++) {
 		if (scores[i].version != nodes[i].version) {
 			scores[i].score =
-			    score_of(gradient, &gradient->openb->kinds[kind], &nodes[i]);
+			    gradient_score_of(gradient, &gradient->openb->kinds[kind], &nodes[i]);
 			scores[i].version = nodes[i].version;
 		}
 		if (scores[i].score >= 0 && (best < 0 || scores[i].score > scores[best].score))

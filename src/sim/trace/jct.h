@@ -22,13 +22,15 @@ struct jct_world {
 };
 
 enum jct_kind {
-	JCT_STRICT,   /* in the order of arrival, nobody passes */
-	JCT_SKIP,     /* in that order, but what does not fit is passed */
-	JCT_SHORTEST, /* least GPU time first, which an oracle tells; nobody is stopped */
-	JCT_LEVELS,   /* two levels: who had an hour of GPU time gives way to who had not */
-	JCT_ATTAINED, /* as users run it, with time_sharing: attained_service; nobody is moved */
-	JCT_ESTIMATE, /* as JCT_ATTAINED, with estimates of how long jobs run */
-	JCT_MOVES,    /* as JCT_ATTAINED, and jobs are moved together where that makes room */
+	JCT_STRICT,    /* in the order of arrival, nobody passes */
+	JCT_SKIP,      /* in that order, but what does not fit is passed */
+	JCT_SHORTEST,  /* least GPU time first, which an oracle tells; nobody is stopped */
+	JCT_LEVELS,    /* two levels: who had an hour of GPU time gives way to who had not */
+	JCT_ATTAINED,  /* as users run it, with time_sharing: attained_service; nobody is moved */
+	JCT_ESTIMATE,  /* as JCT_ATTAINED, with estimates of how long jobs run */
+	JCT_GITTINS,   /* as JCT_PREDICTED, but by Gittins' index alone */
+	JCT_PREDICTED, /* as users run it, with time_sharing: predicted_service */
+	JCT_MOVES,     /* as JCT_ATTAINED, and jobs are moved together where that makes room */
 };
 struct jct_policy {
 	const char *name, *purpose;

@@ -12,16 +12,16 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "core/record/types.h"
-#include "sim/trace/jct.h"
+#include "sim/trace/jct_trace.h"
 #include "sim/world/chart.h"
 #include "sim/world/options.h"
 #include "sim/world/progress.h"
 
-enum { EXIT_REFUSED = 1, EXIT_USAGE = 2, POLICIES_MAX = 8, POINTS = 200 };
+enum { EXIT_REFUSED = 1, EXIT_USAGE = 2, POLICIES_MAX = 12, POINTS = 200 };
 
 struct options {
 	const char *trace, *policies, *plot;
-	int64_t nodes, gpus, cost_s;
+	int64_t nodes, gpus, cost_s, load;
 	bool json, tenants;
 };
 
@@ -49,10 +49,14 @@ struct study {
 static bool jct_read_options(struct options *options, int argc, char **argv)
 {
 	static const struct option table[] = {
-		OPTION("--trace", NULL, "CSV", "jobs, as in philly.csv",
+		OPTION("--trace", NULL, "CSV",
+		       "jobs, as in philly.csv, or a history as for predict",
 		       STORES_TEXT(struct options, trace)),
-		OPTION("--nodes", NULL, "N", "nodes of the cluster; 64",
+		OPTION("--nodes", NULL, "N", "nodes of the cluster; 64, or by --load",
 		       STORES_NUMBER(struct options, nodes, 1, 10000)),
+		OPTION("--load", NULL, "PERCENT",
+		       "stretch time so that jobs ask for this much of the GPUs",
+		       STORES_NUMBER(struct options, load, 1, 1000)),
 		OPTION("--gpus", NULL, "N", "GPUs of a node; 8",
 		       STORES_NUMBER(struct options, gpus, 1, PARTS_MAX)),
 		OPTION("--policy", NULL, "P[,P...]", "policies; all",
@@ -283,8 +287,10 @@ static int run_study(struct study *study)
 	struct error error = { 0 };
 	bool fine = true;
 
-	if (!philly_read(&study->philly, study->options.trace, &philly_usual, &error))
+	if (!jct_trace_read(&study->philly, study->options.trace, &error))
 		return complain(&error, EXIT_USAGE);
+	if (study->options.load > 0)
+		jct_trace_load(&study->philly, &study->world, study->options.load);
 	struct progress progress =
 	    progress_begin("jct", study->count * (int64_t)study->philly.count);
 	for (int i = 0; i < study->count && fine; i++)
@@ -303,12 +309,12 @@ static int run_study(struct study *study)
 
 int jct_main(int argc, char **argv)
 {
-	struct study study = { .options = { .nodes = 64, .gpus = 8, .cost_s = -1 } };
+	struct study study = { .options = { .gpus = 8, .cost_s = -1 } };
 	const struct options *options = &study.options;
 
 	if (!jct_read_options(&study.options, argc, argv) || !choose_policies(&study))
 		return EXIT_USAGE;
-	study.world.nodes = options->nodes;
+	study.world.nodes = options->nodes > 0 || options->load > 0 ? options->nodes : 64;
 	study.world.gpus = options->gpus;
 	study.world.tenants = options->tenants;
 	study.world.cost_ms = options->cost_s < 0 ? -1 : options->cost_s * 1000;

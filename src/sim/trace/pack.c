@@ -68,21 +68,7 @@ static bool pack_configure(struct pack *pack, struct error *error)
 static bool pack_put_tenant(struct pack *pack, struct error *error)
 {
 	struct command command = { .kind = COMMAND_PUT_TENANT, .now_ms = BEGIN_MS };
-	command.tenant = (struct tenant_record){
-		.name = "trace",
-		.limit_gpu = UNLIMITED,
-		.limit_cpu = UNLIMITED,
-		.limit_host = UNLIMITED,
-		.limit_gpu_memory = UNLIMITED,
-		.limit_jobs = UNLIMITED,
-		.quota_gpu = UNLIMITED,
-		.quota_cpu = UNLIMITED,
-		.quota_host = UNLIMITED,
-		.weight = 1000,
-		.max_preemptions = UNLIMITED,
-		.queue_max = UNLIMITED,
-		.budget_per_month = UNLIMITED,
-	};
+	command.tenant = tenant_default("trace");
 	bool fine = pack_send(pack, &command, error);
 	pack->tenant_id = pack->effects.reply_id;
 	return fine;

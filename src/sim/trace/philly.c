@@ -17,7 +17,7 @@ const struct philly_choice philly_usual = {
 	.clusters = "6214e9 7f04ca 11cb48 b436b2 ee9e8c e13805 6c71a0 2869ce ed69ec 103959 0e4a51",
 };
 
-static bool is_listed(const char *clusters, const char *name)
+static bool cluster_is_listed(const char *clusters, const char *name)
 {
 	size_t size = strlen(name);
 
@@ -31,7 +31,7 @@ static bool counts(const struct philly_choice *choice, const char *timestamp, co
 {
 	return (!choice->from_day || strncmp(timestamp, choice->from_day, DAY_TEXT) >= 0) &&
 	       (!choice->to_day || strncmp(timestamp, choice->to_day, DAY_TEXT) <= 0) &&
-	       (!choice->clusters || is_listed(choice->clusters, cluster));
+	       (!choice->clusters || cluster_is_listed(choice->clusters, cluster));
 }
 
 /* `digits` digits, then `end`; -1 if that is not what is there. */

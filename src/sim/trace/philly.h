@@ -13,7 +13,9 @@ struct philly_job {
 	int64_t submit_ms; /* since 1970, as if the trace's time were UTC */
 	int64_t duration_ms;
 	int64_t gpus;
-	size_t cluster; /* its virtual cluster */
+	size_t cluster;          /* its virtual cluster */
+	const char *user, *name; /* NULL: the trace has none */
+	int64_t limit_ms;        /* 0: none */
 };
 
 /* By time, in the order of the list among equals. */

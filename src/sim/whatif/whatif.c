@@ -178,7 +178,7 @@ static void whatif_go_on(struct whatif *whatif, const struct reservation *reserv
 	case PHASE_RELEASING:
 		later(whatif, whatif->now_ms + RELEASE_MS, what);
 		break;
-	case PHASE_CLAIM:
+	default: /* nothing is known of when it begins */
 		break;
 	}
 }

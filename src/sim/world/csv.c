@@ -113,7 +113,7 @@ bool csv_need(const struct csv *csv, const char *name, int *column, struct error
 }
 
 /* Cuts the line at its commas. How many cells, CSV_COLUMNS_MAX + 1 for more. */
-static int cut(struct csv *csv, char *line)
+static int csv_cut(struct csv *csv, char *line)
 {
 	int count = 0;
 
@@ -161,7 +161,7 @@ int csv_next(struct csv *csv, struct error *error)
 	line[length] = '\0';
 	if (!check_line(csv, line, length, error))
 		return -1;
-	int count = cut(csv, line);
+	int count = csv_cut(csv, line);
 	if (count > CSV_COLUMNS_MAX) {
 		error_set(error, ERROR_INVALID, "%s:%" PRId64 ": has more than %d columns",
 		          csv->name, csv->line, CSV_COLUMNS_MAX);

@@ -176,7 +176,7 @@ static void an_older_database_gets_the_columns_and_tables_that_are_new(void **st
 	drive_steps(store, &workload, mirror, 5);
 	store_free(store);
 	workload_free(&workload);
-	scratch_execute(&scratch, "ALTER TABLE tenants DROP COLUMN queue_max; DROP TABLE lessons;"
+	scratch_execute(&scratch, "ALTER TABLE tenants DROP COLUMN queue_max; DROP TABLE outcomes;"
 	                          "ALTER TABLE jobs DROP COLUMN message");
 	store = drive_open(&scratch, "reader");
 	assert_int_equal(store_read_only(store, &error), STORE_FAILED);

@@ -127,6 +127,77 @@ static void parts_of_a_period_add_up_to_it(void **state)
 	world_end(&world);
 }
 
+static void idle_and_lost_time_is_part_of_the_whole(void **state)
+{
+	struct world world;
+	int64_t lost = 0, idle = 0;
+	(void)state;
+	world_begin(&world);
+	int64_t now_ms = sched_meta(world.workload.sched)->now_ms;
+	for (int64_t tenant = 1; tenant <= 3; tenant++) {
+		struct usage all = usage_used(&world, tenant, ever);
+		assert_in_range(all.waste.idle_gpu_ms + all.waste.lost_gpu_ms, 0, all.gpu_ms);
+		for (int64_t cut_ms = now_ms - 50000; cut_ms < now_ms; cut_ms += 17777) {
+			struct usage before =
+			    usage_used(&world, tenant, (struct span){ 0, cut_ms });
+			struct usage after =
+			    usage_used(&world, tenant, (struct span){ cut_ms, INT64_MAX });
+			assert_int_equal(before.waste.lost_gpu_ms + after.waste.lost_gpu_ms,
+			                 all.waste.lost_gpu_ms);
+			assert_int_equal(before.waste.idle_gpu_ms + after.waste.idle_gpu_ms,
+			                 all.waste.idle_gpu_ms);
+		}
+		lost += all.waste.lost_gpu_ms;
+		idle += all.waste.idle_gpu_ms;
+	}
+	assert_true(lost > 0 && idle > 0);
+	/* Run by run: what was stopped has only what it saved. */
+	int64_t stopped = usage_number(
+	    &world, "SELECT coalesce(sum(share * (ended_ms - started_ms)), 0) FROM runs "
+		    "WHERE job_id > 0 AND started_ms > 0 AND saved_ms = 0 AND "
+		    "ending NOT IN ('completed', 'goes_on')");
+	int64_t saved = usage_number(
+	    &world, "SELECT coalesce(sum(share * (ended_ms - CASE WHEN started_ms > saved_ms "
+		    "THEN started_ms ELSE saved_ms END)), 0) FROM runs WHERE job_id > 0 AND "
+		    "started_ms > 0 AND saved_ms > 0 AND ending NOT IN ('completed', 'goes_on')");
+	assert_int_equal(lost, stopped + saved);
+	world_end(&world);
+}
+
+static void owners_have_what_their_jobs_have(void **state)
+{
+	struct world world;
+	struct job_usage *jobs;
+	struct owner_usage *owners;
+	struct error error;
+	int64_t job_count, owner_count, sums[3] = { 0 }, all[3] = { 0 };
+	(void)state;
+	world_begin(&world);
+	const struct job_usage_filter filter = { .until_ms = INT64_MAX,
+		                                 .now_ms = sched_meta(world.workload.sched)->now_ms,
+		                                 .limit = 100000 };
+	assert_true(
+	    usage_read_jobs(world.reader, &filter, &world.arena, &jobs, &job_count, &error));
+	assert_true(
+	    usage_read_owners(world.reader, &filter, &world.arena, &owners, &owner_count, &error));
+	assert_true(job_count > 0 && owner_count > 0);
+	for (int64_t i = 0; i < job_count; i++) {
+		all[0] += jobs[i].gpu_ms;
+		all[1] += jobs[i].waste.idle_gpu_ms;
+		all[2] += jobs[i].waste.lost_gpu_ms;
+	}
+	for (int64_t i = 0; i < owner_count; i++) {
+		sums[0] += owners[i].gpu_ms;
+		sums[1] += owners[i].waste.idle_gpu_ms;
+		sums[2] += owners[i].waste.lost_gpu_ms;
+		assert_true(owners[i].jobs > 0);
+		assert_true(i == 0 || owners[i].gpu_ms <= owners[i - 1].gpu_ms);
+	}
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(sums[i], all[i]);
+	world_end(&world);
+}
+
 static void jobs_that_are_no_longer_stored_still_count(void **state)
 {
 	struct world world;
@@ -216,6 +287,8 @@ int main(void)
 		cmocka_unit_test(the_work_has_everything_in_it_that_is_billed),
 		cmocka_unit_test(over_all_time_it_is_what_the_meters_of_the_tenants_say),
 		cmocka_unit_test(parts_of_a_period_add_up_to_it),
+		cmocka_unit_test(idle_and_lost_time_is_part_of_the_whole),
+		cmocka_unit_test(owners_have_what_their_jobs_have),
 		cmocka_unit_test(jobs_that_are_no_longer_stored_still_count),
 		cmocka_unit_test(the_runs_of_a_job_are_told_last_one_first),
 		cmocka_unit_test(an_older_database_brings_the_last_run_of_each_task_along_once),

@@ -72,7 +72,7 @@ static struct output_piece *piece_at(const struct output *output, size_t index)
 	return &output->pieces[(output->first + index) & (output->capacity - 1)];
 }
 
-static struct output_piece *push(struct output *output)
+static struct output_piece *output_push(struct output *output)
 {
 	if (output->count == output->capacity) {
 		size_t grown = output->capacity > 0 ? output->capacity * 2 : RING_FIRST_CAPACITY;
@@ -124,7 +124,7 @@ void output_commit(struct output *output, size_t used)
 		}
 	}
 	block->holders++;
-	*push(output) = (struct output_piece){ .data = data, .size = used, .block = block };
+	*output_push(output) = (struct output_piece){ .data = data, .size = used, .block = block };
 }
 
 void output_bytes(struct output *output, const void *data, size_t size)
@@ -152,7 +152,7 @@ void output_share(struct output *output, struct shared *shared, struct text part
 		return;
 	}
 	output->bytes += part.size;
-	struct output_piece *piece = push(output);
+	struct output_piece *piece = output_push(output);
 	*piece = (struct output_piece){ .data = part.data, .size = part.size, .shared = shared };
 	account_add(output->account, output_cost(piece, part.size));
 }
@@ -197,14 +197,14 @@ void output_move(struct output *output, struct output *from, size_t most)
 				part.block->holders++;
 			else
 				shared_hold(part.shared);
-			*push(output) = part;
+			*output_push(output) = part;
 			output->bytes += most;
 			account_add(output->account, output_cost(&part, most));
 			output_consume(from, most);
 			return;
 		}
 		struct output_piece piece = shift(from);
-		*push(output) = piece;
+		*output_push(output) = piece;
 		output->bytes += piece.size;
 		account_add(output->account, output_cost(&piece, piece.size));
 		most -= piece.size;

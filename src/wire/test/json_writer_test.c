@@ -8,6 +8,7 @@
 
 #include <math.h>
 
+#include "wire/text/json_plain.h"
 #include "wire/text/json_writer.h"
 
 static void assert_written(struct buffer *buffer, const char *wanted)
@@ -99,6 +100,45 @@ static void times_are_rfc_3339_in_utc(void **state)
 	buffer_free(&buffer);
 }
 
+static void the_first_special_byte_is_found_at_every_place(void **state)
+{
+	enum { SIZE = 19 };
+	char bytes[SIZE];
+	(void)state;
+
+	for (int value = 0; value < 256; value++)
+		for (size_t place = 0; place < SIZE; place++) {
+			char byte = (char)(unsigned char)value;
+			size_t wanted = json_is_plain(byte) ? SIZE : place;
+			memset(bytes, 'x', SIZE);
+			bytes[place] = byte;
+			assert_int_equal(json_plain_prefix(bytes, SIZE), wanted);
+			/* What follows the first does not hide it. */
+			memset(bytes + place, byte, SIZE - place);
+			assert_int_equal(json_plain_prefix(bytes, SIZE), wanted);
+		}
+	assert_int_equal(json_plain_prefix(NULL, 0), 0);
+}
+
+static void a_key_may_come_before_its_value(void **state)
+{
+	struct buffer buffer = { 0 };
+	struct json_writer json = json_writer_to(&buffer);
+	(void)state;
+
+	json_open_object(&json, NULL);
+	json_put_key(&json, TEXT("one"));
+	json_put_integer(&json, NULL, 1);
+	json_put_key(&json, TEXT("list"));
+	json_open_array(&json, NULL);
+	json_put_flag(&json, NULL, true);
+	json_close(&json);
+	json_put_null(&json, "none");
+	json_close(&json);
+	assert_written(&buffer, "{\"one\":1,\"list\":[true],\"none\":null}");
+	buffer_free(&buffer);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -106,6 +146,8 @@ int main(void)
 		cmocka_unit_test(what_is_not_utf8_is_replaced),
 		cmocka_unit_test(decimals_are_exact),
 		cmocka_unit_test(times_are_rfc_3339_in_utc),
+		cmocka_unit_test(the_first_special_byte_is_found_at_every_place),
+		cmocka_unit_test(a_key_may_come_before_its_value),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

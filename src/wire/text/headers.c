@@ -1,14 +1,11 @@
 /* headers.c - the headers of a request or of a response */
 #include "wire/text/headers.h"
 
-struct text headers_get(const struct headers *headers, const char *name)
+struct text headers_find(const struct headers *headers, struct text name)
 {
-	size_t size = strlen(name);
-	for (size_t i = 0; i < headers->count; i++) {
-		struct text its = headers->of[i].name;
-		if (its.size == size && memcmp(its.data, name, size) == 0)
+	for (size_t i = 0; i < headers->count; i++)
+		if (text_equal(headers->of[i].name, name))
 			return headers->of[i].value;
-	}
 	return (struct text){ 0 };
 }
 

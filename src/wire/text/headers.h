@@ -16,7 +16,11 @@ struct headers {
 };
 
 /* The first value under a name, given in lower case; data is NULL if there is none. */
-struct text headers_get(const struct headers *headers, const char *name);
+struct text headers_find(const struct headers *headers, struct text name);
+static inline struct text headers_get(const struct headers *headers, const char *name)
+{
+	return headers_find(headers, text_of(name));
+}
 /* How often the name is there. */
 size_t headers_count(const struct headers *headers, const char *name);
 /* True if a list such as Connection or Accept-Encoding has a token, in any case, in

@@ -2,6 +2,7 @@
 #include "wire/text/json_scan.h"
 
 #include "base/hash.h"
+#include "wire/text/json_plain.h"
 #include "wire/text/utf8.h"
 
 struct json_scan json_scan_of(struct text text, struct arena *arena, struct error *error)
@@ -45,18 +46,17 @@ static char next_byte(const struct json_scan *scan)
 	return scan->at < scan->end ? *scan->at : '\0';
 }
 
-/* What a value is that begins with this byte; others are JSON_KIND_NONE. */
-static const unsigned char value_kinds[256] = {
+const unsigned char json_value_kinds[256] = {
 	['{'] = JSON_KIND_OBJECT, ['['] = JSON_KIND_ARRAY,          ['"'] = JSON_KIND_TEXT,
 	['t'] = JSON_KIND_FLAG,   ['f'] = JSON_KIND_FLAG,           ['n'] = JSON_KIND_NULL,
 	['-'] = JSON_KIND_NUMBER, ['0' ... '9'] = JSON_KIND_NUMBER,
 };
 _Static_assert(JSON_KIND_NONE == 0, "what is not in the table begins no value");
 
-enum json_kind json_scan_kind(struct json_scan *scan)
+enum json_kind json_scan_kind_behind_spaces(struct json_scan *scan)
 {
 	skip_spaces(scan);
-	return (enum json_kind)value_kinds[(unsigned char)next_byte(scan)];
+	return (enum json_kind)json_value_kinds[(unsigned char)next_byte(scan)];
 }
 
 bool json_scan_open(struct json_scan *scan, enum json_kind kind)
@@ -93,22 +93,6 @@ static bool next_item(struct json_scan *scan, char close)
 	if (next_byte(scan) != ',')
 		return json_scan_fail(scan, close == '}' ? "',' or '}' is expected"
 		                                         : "',' or ']' is expected");
-	scan->at++;
-	return true;
-}
-
-bool json_scan_member(struct json_scan *scan, struct text *key)
-{
-	if (!next_item(scan, '}'))
-		return false;
-	skip_spaces(scan);
-	if (next_byte(scan) != '"')
-		return json_scan_fail(scan, "a name in double quotes is expected");
-	if (!json_scan_text(scan, key))
-		return false;
-	skip_spaces(scan);
-	if (next_byte(scan) != ':')
-		return json_scan_fail(scan, "':' is expected");
 	scan->at++;
 	return true;
 }
@@ -256,15 +240,17 @@ static const unsigned char byte_kinds[256] = {
 	[128 ... 255] = BYTE_HIGH,
 };
 
-bool json_scan_text(struct json_scan *scan, struct text *value)
+/* A text whose first quote is at the place. */
+static bool scan_quoted(struct json_scan *scan, struct text *value)
 {
-	if (scan->failed)
-		return false;
-	skip_spaces(scan);
-	if (next_byte(scan) != '"')
-		return json_scan_fail(scan, "a text in double quotes is expected");
 	const char *start = ++scan->at, *at = start, *end = scan->end;
 	bool is_plain = true;
+	at += json_plain_prefix(at, (size_t)(end - at));
+	if (at < end && *at == '"') {
+		*value = (struct text){ start, (size_t)(at - start) };
+		scan->at = at + 1;
+		return true;
+	}
 	while (at < end && byte_kinds[(unsigned char)*at] == BYTE_PLAIN)
 		at++;
 	if (at < end && byte_kinds[(unsigned char)*at] == BYTE_HIGH) {
@@ -283,6 +269,32 @@ bool json_scan_text(struct json_scan *scan, struct text *value)
 	*value = (struct text){ start, (size_t)(at - start) };
 	scan->at++;
 	return is_plain || utf8_is_valid(*value) || json_scan_fail(scan, "a text is not UTF-8");
+}
+
+bool json_scan_text(struct json_scan *scan, struct text *value)
+{
+	if (scan->failed)
+		return false;
+	skip_spaces(scan);
+	return next_byte(scan) == '"' ? scan_quoted(scan, value)
+	                              : json_scan_fail(scan, "a text in double quotes is expected");
+}
+
+bool json_scan_member(struct json_scan *scan, struct text *key)
+{
+	if (!next_item(scan, '}'))
+		return false;
+	skip_spaces(scan);
+	if (next_byte(scan) != '"')
+		return json_scan_fail(scan, "a name in double quotes is expected");
+	if (!scan_quoted(scan, key))
+		return false;
+	skip_spaces(scan);
+	if (next_byte(scan) != ':')
+		return json_scan_fail(scan, "':' is expected");
+	scan->at++;
+	skip_spaces(scan);
+	return true;
 }
 
 static bool literal(struct json_scan *scan, const char *word)

@@ -37,7 +37,14 @@ struct json_scan {
 struct json_scan json_scan_of(struct text text, struct arena *arena, struct error *error);
 
 /* What comes next; spaces are skipped. */
-enum json_kind json_scan_kind(struct json_scan *scan);
+extern const unsigned char json_value_kinds[256]; /* by the first byte; others are JSON_KIND_NONE */
+enum json_kind json_scan_kind_behind_spaces(struct json_scan *scan);
+static inline enum json_kind json_scan_kind(struct json_scan *scan)
+{
+	unsigned char kind =
+	    scan->at < scan->end ? json_value_kinds[(unsigned char)*scan->at] : JSON_KIND_NONE;
+	return kind != JSON_KIND_NONE ? (enum json_kind)kind : json_scan_kind_behind_spaces(scan);
+}
 
 /* Goes into an object or an array. */
 bool json_scan_open(struct json_scan *scan, enum json_kind kind);

@@ -8,6 +8,7 @@
 #include "base/calendar.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "wire/text/json_plain.h"
 #include "wire/text/utf8.h"
 
 static char *reserve(struct buffer *buffer, size_t size)
@@ -65,6 +66,10 @@ static void escape_valid(struct buffer *buffer, struct text value)
 
 void json_escape(struct buffer *buffer, struct text value)
 {
+	if (json_plain_prefix(value.data, value.size) == value.size) {
+		buffer_bytes(buffer, value.data, value.size);
+		return;
+	}
 	while (value.size > 0) {
 		size_t valid = utf8_valid_prefix(value);
 		escape_valid(buffer, (struct text){ value.data, valid });
@@ -76,8 +81,24 @@ void json_escape(struct buffer *buffer, struct text value)
 	}
 }
 
+/* Bytes that stand for themselves, in quotes, and one byte behind them unless it is 0. */
+static void put_plain(struct buffer *buffer, struct text value, char behind)
+{
+	char *at = reserve(buffer, value.size + 3);
+	*at++ = '"';
+	memcpy(at, value.data, value.size);
+	at += value.size;
+	*at++ = '"';
+	*at = behind;
+	buffer->size += value.size + 2 + (behind != 0);
+}
+
 static void put_quoted(struct buffer *buffer, struct text value)
 {
+	if (value.size > 0 && json_plain_prefix(value.data, value.size) == value.size) {
+		put_plain(buffer, value, 0);
+		return;
+	}
 	put_byte(buffer, '"');
 	json_escape(buffer, value);
 	put_byte(buffer, '"');
@@ -96,6 +117,11 @@ static bool in_array(const struct json_writer *json)
 /* Comma and key before a value. */
 static void begin_value(struct json_writer *json, const char *key)
 {
+	if (json->has_key) {
+		INVARIANT(!key);
+		json->has_key = false;
+		return;
+	}
 	INVARIANT((key != NULL) == (json->depth > 0 && !in_array(json)));
 	INVARIANT(json->depth > 0 || !json->has_items);
 	if (json->has_items)
@@ -105,6 +131,15 @@ static void begin_value(struct json_writer *json, const char *key)
 		put_quoted(json->buffer, text_of(key));
 		put_byte(json->buffer, ':');
 	}
+}
+
+void json_put_key(struct json_writer *json, struct text key)
+{
+	INVARIANT(json->depth > 0 && !in_array(json) && !json->has_key);
+	if (json->has_items)
+		put_byte(json->buffer, ',');
+	put_plain(json->buffer, key, ':');
+	json->has_items = json->has_key = true;
 }
 
 static void open_level(struct json_writer *json, const char *key, bool is_array)
@@ -130,7 +165,7 @@ void json_open_array(struct json_writer *json, const char *key)
 
 void json_close(struct json_writer *json)
 {
-	INVARIANT(json->depth > 0);
+	INVARIANT(json->depth > 0 && !json->has_key);
 	put_byte(json->buffer, in_array(json) ? ']' : '}');
 	json->depth--;
 	json->has_items = true;

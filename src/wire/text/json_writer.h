@@ -18,10 +18,15 @@ struct json_writer {
 	struct buffer *buffer;
 	int depth;
 	bool has_items;    /* at this depth already */
+	bool has_key;      /* was written by json_put_key: the next call has NULL for it */
 	uint64_t is_array; /* by depth, one bit each */
 };
 
 struct json_writer json_writer_to(struct buffer *buffer);
+
+/* Writes the key of the next value, one or more plain bytes (json_plain.h). For tables of names:
+ * nothing is looked for in it. */
+void json_put_key(struct json_writer *json, struct text key);
 
 void json_open_object(struct json_writer *json, const char *key);
 void json_open_array(struct json_writer *json, const char *key);

@@ -27,30 +27,66 @@ function axis(unit: (value: number) => string): uPlot.Axis {
   };
 }
 
+/** The times below a chart. */
+const STAMPS = {
+  seconds: "{HH}:{mm}:{ss}",
+  day: "{HH}:{mm}",
+  week: "{WWW} {HH}:{mm}",
+};
+
 function options(
   curves: Curve[],
   unit: (value: number) => string,
   top: number | null,
+  hover: boolean,
+  few: boolean,
 ): uPlot.Options {
   return {
     width: 300,
     height: 150,
-    legend: { show: false },
-    cursor: { show: false },
+    legend: { show: hover, live: true },
+    cursor: { show: hover, y: false, drag: { x: false, y: false } },
     scales: { y: { range: (_, __, most) => [0, top ?? Math.max(1, most * 1.1)] } },
     axes: [{ ...axis(String), size: 24, values: null as never, space: 80 }, axis(unit)],
     series: [
-      {},
+      hover ? { value: "{MMM} {DD}, {HH}:{mm}" } : {},
       ...curves.map((curve) => ({
         label: curve.label,
         stroke: colour(curve.colour),
         width: 1.5,
-        points: { show: false },
+        // A line needs two points.
+        points: { show: few, size: 5 },
+        ...(hover
+          ? {
+              value: (_: uPlot, value: number | null) =>
+                value === null ? "–" : unit(round(value)),
+            }
+          : {}),
         ...(curve.dashed ? { dash: [6, 4] } : {}),
         ...(curve.fill ? { fill: `${colour(curve.colour)}22` } : {}),
       })),
     ],
   };
+}
+
+function round(value: number): number {
+  return Number(value.toFixed(Math.abs(value) >= 100 ? 0 : 2));
+}
+
+function Keys({ curves }: { curves: Curve[] }) {
+  return (
+    <span class="keys">
+      {curves.map((curve) => (
+        <span
+          key={curve.label}
+          class={curve.dashed ? "key dashed" : "key"}
+          style={`--c:var(${curve.colour})`}
+        >
+          {curve.label}
+        </span>
+      ))}
+    </span>
+  );
 }
 
 /** Redrawn when `tick` differs: `data` is called then. */
@@ -60,21 +96,27 @@ export function Chart(props: {
   unit(value: number): string;
   top?: number;
   tick: unknown;
+  /** Of the times below; seconds unless told otherwise. */
+  scale?: keyof typeof STAMPS;
+  /** Whether values are told where the pointer is. */
+  hover?: boolean;
   data(): uPlot.AlignedData;
 }) {
   const box = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
-  const shape = props.curves.map((curve) => curve.label).join();
+  const few = (props.hover ?? false) && props.data()[0].length <= 12;
+  const looks = props.curves.flatMap((curve) => [curve.label, curve.colour]);
+  const shape = [few, props.scale, ...looks].join();
   const look = theme.value;
   useEffect(() => {
     const element = box.current;
     if (!element) return;
-    const made = options(props.curves, props.unit, props.top ?? null);
+    const made = options(props.curves, props.unit, props.top ?? null, props.hover ?? false, few);
     (made.axes as uPlot.Axis[])[0] = {
       ...axis(String),
       size: 24,
       space: 80,
-      values: "{HH}:{mm}:{ss}" as never,
+      values: STAMPS[props.scale ?? "seconds"] as never,
     };
     const drawn = new uPlot(made, props.data(), element);
     plot.current = drawn;
@@ -95,17 +137,7 @@ export function Chart(props: {
     <figure class="chart">
       <figcaption>
         {props.label}
-        <span class="keys">
-          {props.curves.map((curve) => (
-            <span
-              key={curve.label}
-              class={curve.dashed ? "key dashed" : "key"}
-              style={`--c:var(${curve.colour})`}
-            >
-              {curve.label}
-            </span>
-          ))}
-        </span>
+        {!props.hover && <Keys curves={props.curves} />}
       </figcaption>
       <div ref={box} role="img" aria-label={props.label} />
     </figure>

@@ -13,6 +13,7 @@ const SIGNS: Record<JobState, string> = {
   failed: "✕",
   cancelled: "–",
   preempted: "↺",
+  suspended: "⏾",
 };
 
 export function State({ state, held = false }: { state: JobState; held?: boolean }) {
@@ -37,6 +38,17 @@ export function Ago({ time }: { time: string | null | undefined }) {
       {relative(time, now.value)}
     </time>
   );
+}
+
+/** A job's name with its index in its array, or its id. */
+export function jobTitle(job: Pick<Job, "id" | "name" | "array_index">): string {
+  const name = job.name || job.id;
+  return job.array_index === undefined ? name : `${name} [${job.array_index}]`;
+}
+
+/** What a job waits for: a job, or the first of an array, of which it waits for all. */
+export function dependency(one: { job?: string; array?: string }): string {
+  return one.job ?? one.array ?? "";
 }
 
 /** What a job asks for, in a few words. */

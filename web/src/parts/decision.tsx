@@ -1,6 +1,8 @@
 // decision.tsx - a decision and its arithmetic, GPU by GPU
-import { clock, memory, plural, words } from "../format";
+import { cellOf } from "../cluster";
+import { clock, localTimes, memory, plural, words } from "../format";
 import type { Decision, Line } from "../types";
+import { jobTitle } from "./common";
 
 const SIGNS: Record<string, string> = {
   start: "▶",
@@ -28,15 +30,21 @@ export function sumOf(line: Line): { given: boolean; after: number } {
   return { given, after };
 }
 
+/** 'node2 GPU 5', or as much of its UUID as tells it from others. */
+export function gpuName(line: Pick<Line, "node" | "uuid">): string {
+  const index = line.uuid ? cellOf(line.uuid)?.books.value.index : undefined;
+  const name = index === undefined ? `…${line.uuid?.slice(-12) ?? ""}` : `GPU ${index}`;
+  return line.uuid ? `${line.node ?? ""} ${name}`.trim() : (line.node ?? "–");
+}
+
 function Sum({ line }: { line: Line }) {
   const { given, after } = sumOf(line);
   const part = (mb: number) => `${((100 * mb) / Math.max(1, line.capacity_mb)).toFixed(2)}%`;
   return (
     <tr>
-      <td>{line.node ?? "–"}</td>
-      <td>
-        <code title={line.uuid ?? ""}>{line.uuid?.slice(0, 16) ?? "–"}</code>
-      </td>
+      <th scope="row" title={line.uuid ?? ""}>
+        {gpuName(line)}
+      </th>
       <td class="number">{memory(line.overhead_mb)}</td>
       <td class="number">+ {memory(line.foreign_mb)}</td>
       <td class="number">+ {memory(line.used_before_mb)}</td>
@@ -62,13 +70,21 @@ function Sum({ line }: { line: Line }) {
   );
 }
 
+/** 'node2, 8 GPUs' or 'node2 8 + vm 2 GPUs'. */
+function places(lines: readonly Line[]): string {
+  const nodes = new Map<string, number>();
+  for (const line of lines) nodes.set(line.node ?? "?", (nodes.get(line.node ?? "?") ?? 0) + 1);
+  const [first] = nodes;
+  if (!first) return "";
+  if (nodes.size === 1) return `${first[0]} · ${plural(first[1], "GPU")}`;
+  return `${[...nodes].map(([node, count]) => `${node} ${count}`).join(" + ")} GPUs`;
+}
+
 /** Where, how much, and at whose cost or for whom. */
 export function inShort(decision: Decision): string {
-  const gpus = decision.gpus?.length ?? 0;
   const victims = decision.victims?.length ?? 0;
   return [
-    decision.runner_id ?? "",
-    gpus > 0 ? plural(gpus, "GPU") : "",
+    places(decision.gpus ?? []) || (decision.runner_id ?? ""),
     victims > 0 ? `${plural(victims, "job")} stopped` : "",
     decision.for_job_id ? `for ${decision.for_job_id}` : "",
   ]
@@ -76,8 +92,22 @@ export function inShort(decision: Decision): string {
     .join(" · ");
 }
 
+/** The name of what it is about, with its index in an array; its id where there is none. */
+export function subjectOf(
+  decision: Pick<Decision, "job_id" | "name" | "array_index" | "model" | "model_id">,
+): string {
+  if (!decision.job_id) return decision.model ?? decision.model_id ?? "";
+  if (!decision.name) return decision.job_id;
+  return jobTitle({ id: decision.job_id, ...decision, name: decision.name });
+}
+
 export function Arithmetic({ decision, about = false }: { decision: Decision; about?: boolean }) {
-  const subject = decision.job_id ?? decision.model ?? decision.model_id;
+  const subject = subjectOf(decision);
+  // The table below says the same of each GPU.
+  const lines = (decision.explanation ?? []).filter(
+    (line) => !/GiB|MiB/.test(line) || !decision.gpus?.length,
+  );
+  const said = lines.some((line) => line.trim() === decision.message?.trim());
   return (
     <details class="decision">
       <summary>
@@ -85,13 +115,17 @@ export function Arithmetic({ decision, about = false }: { decision: Decision; ab
           <span aria-hidden="true">{SIGNS[decision.type] ?? "·"}</span> {words(decision.type)}
         </span>
         {about && <span class="decision-about">{subject}</span>}
-        <span class="decision-where">{inShort(decision)}</span>
+        <span class="decision-where">
+          {[inShort(decision), about ? (decision.message ?? "") : ""].filter(Boolean).join(" · ")}
+        </span>
         <time dateTime={decision.time}>{clock(decision.time)}</time>
       </summary>
       <div class="decision-body">
         {decision.job_id && (
           <p>
-            <a href={`#/jobs/${decision.job_id}`}>{decision.job_id}</a>
+            <a href={`#/jobs/${decision.job_id}`}>
+              {subject === decision.job_id ? subject : `${subject} (${decision.job_id})`}
+            </a>
             {decision.for_job_id && (
               <>
                 {" for "}
@@ -104,12 +138,12 @@ export function Arithmetic({ decision, about = false }: { decision: Decision; ab
             {decision.until ? ` · until ${clock(decision.until)}` : ""}
           </p>
         )}
-        {decision.message && <p>{decision.message}</p>}
-        {decision.explanation && (
+        {decision.message && !said && <p>{decision.message}</p>}
+        {lines.length > 0 && (
           <ul class="why">
-            {decision.explanation.map((line, place) => (
+            {lines.map((line, place) => (
               <li key={place} style={`--in:${/^ */.exec(line)?.[0].length ?? 0}`}>
-                {line.trim()}
+                {localTimes(line.trim())}
               </li>
             ))}
           </ul>
@@ -119,19 +153,18 @@ export function Arithmetic({ decision, about = false }: { decision: Decision; ab
             <table>
               <thead>
                 <tr>
-                  <th scope="col">Node</th>
                   <th scope="col">GPU</th>
                   <th scope="col" class="number">
                     Overhead
                   </th>
                   <th scope="col" class="number">
-                    Foreign
+                    External
                   </th>
                   <th scope="col" class="number">
                     Used before
                   </th>
                   <th scope="col" class="number">
-                    Asked
+                    Requested
                   </th>
                   <th scope="col" class="number">
                     After

@@ -7,6 +7,8 @@ interface Question {
   text: string;
   action: string;
   dangerous: boolean;
+  /** What the other button says; Cancel unless told otherwise. */
+  keep?: string;
   run(): Promise<unknown>;
 }
 
@@ -59,7 +61,7 @@ export function Dialogs() {
             <p>{one.text}</p>
             <div class="row end">
               <button type="button" onClick={close}>
-                Keep it
+                {one.keep ?? "Cancel"}
               </button>
               <button
                 type="button"

@@ -111,20 +111,40 @@ export function meaning(field: Field, text: string): Meaning {
   }
 }
 
+/** What is wrong, and with which field where that is known. */
+export interface Fault {
+  wrong: string;
+  field?: string;
+}
+
 /** Puts what was typed into each of the fields into `to`; what is wrong with the first that is. */
 export function collect(
-  fields: Field[],
+  fields: readonly Field[],
   values: Values,
   to: Record<string, unknown>,
-): string | null {
+): Fault | null {
   for (const field of fields) {
     const text = values[field.name] ?? "";
     if (!text.trim()) continue;
     const meant = meaning(field, text);
-    if ("wrong" in meant) return meant.wrong;
+    if ("wrong" in meant) return { wrong: meant.wrong, field: field.name };
     to[field.name] = meant.value;
   }
   return null;
+}
+
+/** A refusal of the service in the words of the form, and the field that it is about. */
+export function faultOf(message: string, fields: readonly Field[]): Fault {
+  const names = [...fields].sort((a, b) => b.name.length - a.name.length);
+  const first = names
+    .map((field) => ({ field, at: message.search(new RegExp(`\\b${field.name}\\b`)) }))
+    .filter((one) => one.at >= 0)
+    .sort((a, b) => a.at - b.at)[0];
+  let wrong = message;
+  for (const { name, label } of names)
+    if (name.includes("_") || message.startsWith(name))
+      wrong = wrong.replace(new RegExp(`\\b${name}\\b`, "g"), label);
+  return first ? { wrong, field: first.field.name } : { wrong };
 }
 
 const HINTS: Record<string, string> = {
@@ -138,13 +158,14 @@ const HINTS: Record<string, string> = {
 function hint(field: Field): string {
   if (field.unit === "MiB") return "20G";
   if (field.unit === "min") return "minutes";
-  return HINTS[field.kind] ?? (field.initial ? JSON.parse(field.initial).toString() : "");
+  const usual = field.initial ? JSON.parse(field.initial) : null;
+  return HINTS[field.kind] ?? (usual === null ? "" : String(usual));
 }
 
 /** What the choice to leave a field to the service is called. */
 function usual(field: Field): string {
-  if (!field.initial) return "default";
-  const value = JSON.parse(field.initial);
+  const value = field.initial ? JSON.parse(field.initial) : null;
+  if (value === null) return "default";
   return `default (${value === true ? "yes" : value === false ? "no" : value})`;
 }
 
@@ -153,9 +174,10 @@ interface Props {
   values: Values;
   set: (name: string, value: string) => void;
   required?: boolean;
+  wrong?: string | null;
 }
 
-function Control({ field, values, set, required = false }: Props) {
+function Control({ field, values, set, required = false, wrong = null }: Props) {
   const value = values[field.name] ?? "";
   const change = (event: {
     currentTarget: HTMLInputElement | HTMLSelectElement | HTMLTextAreaElement;
@@ -168,6 +190,8 @@ function Control({ field, values, set, required = false }: Props) {
     onInput: change,
     placeholder: hint(field),
     required,
+    "aria-invalid": wrong ? true : undefined,
+    "aria-describedby": wrong ? `${id}-wrong` : undefined,
   };
   if (field.kind === "flag" || field.kind === "word") {
     const words = field.kind === "flag" ? ["true", "false"] : (field.words ?? []);
@@ -205,6 +229,11 @@ export function FormField(props: Props & { label?: string }) {
     <label title={props.field.help} for={`field-${props.field.name}`}>
       {props.label ?? props.field.label}
       <Control {...props} />
+      {props.wrong && (
+        <span class="field-wrong" id={`field-${props.field.name}-wrong`}>
+          {props.wrong}
+        </span>
+      )}
     </label>
   );
 }

@@ -79,7 +79,7 @@ export function describe(gpu: Gpu): string {
   parts.push(`${memory(gpu.used_memory)} of ${memory(gpu.total_memory)} used`);
   for (const holder of gpu.holders ?? [])
     parts.push(`${holderName(holder)} ${memory(holder.memory_mb)} ${holder.phase}`);
-  if (gpu.foreign_memory > 0) parts.push(`${memory(gpu.foreign_memory)} foreign`);
+  if (gpu.foreign_memory > 0) parts.push(`${memory(gpu.foreign_memory)} external`);
   return parts.join(", ");
 }
 
@@ -124,7 +124,7 @@ function put(element: HTMLElement | null, name: string, value: string): void {
 }
 
 /** One GPU of the picture. Samples go straight to the element, without rendering. */
-export function GpuBar({ cell }: { cell: Cell }) {
+export function GpuBar({ cell, dim = false }: { cell: Cell; dim?: boolean }) {
   const bar = useRef<HTMLSpanElement>(null);
   const meter = useRef<HTMLSpanElement>(null);
   const heat = useRef<HTMLSpanElement>(null);
@@ -148,7 +148,7 @@ export function GpuBar({ cell }: { cell: Cell }) {
   return (
     <button
       type="button"
-      class={`gpu${gpu.over ? " over" : ""}${gpu.healthy && gpu.present ? "" : " gone"}`}
+      class={`gpu${dim ? " dim" : ""}${gpu.over ? " over" : ""}${gpu.healthy && gpu.present ? "" : " gone"}`}
       data-gpu={cell.uuid}
       tabIndex={-1}
       aria-label={describe(gpu)}

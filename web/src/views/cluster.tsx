@@ -1,15 +1,16 @@
 // cluster.tsx - the cluster as a picture, with what waits and what happened beside it
 import { effect, useSignal } from "@preact/signals";
-import { useEffect, useRef } from "preact/hooks";
-import { type NodeCell, cellOf, figures, loaded, nodes, trend } from "../cluster";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { type Cell, type NodeCell, cellOf, figures, loaded, nodes, trend } from "../cluster";
 import { about, clock, duration, memory, percent, plural, words } from "../format";
 import { Chart } from "../parts/chart";
-import { Ago, Choice, TenantTag, asks } from "../parts/common";
+import { Ago, Choice, TenantTag, asks, jobTitle } from "../parts/common";
 import { GpuBar } from "../parts/gpu";
 import { useGrowing } from "../parts/growing";
+import { ordered, problems, racks, summed } from "../problems";
 import { useResource } from "../resource";
 import { lightChoice } from "../route";
-import { events, now, tenants } from "../state";
+import { events, now, tenantName, tenants } from "../state";
 import type { Event, Job } from "../types";
 import { Inspector } from "./inspector";
 import { LastHour } from "./timeline";
@@ -21,6 +22,9 @@ const SHOWS = ["memory", "load", "heat"] as const;
 const SIZES = ["auto", "detail", "dense"] as const;
 const show = lightChoice<Show>("cluster", "show", "memory", SHOWS);
 const size = lightChoice<Size>("cluster", "size", "auto", SIZES);
+const ORDERS = ["auto", "name", "problems", "free", "hot", "idle"] as const;
+const order = lightChoice<(typeof ORDERS)[number]>("cluster", "order", "auto", ORDERS);
+const group = lightChoice<"none" | "rack">("cluster", "group", "none", ["none", "rack"]);
 const filter = lightChoice<string>("cluster", "filter", "");
 /** The UUID of the GPU that is looked at, or nothing. */
 export const chosen = lightChoice<string>("cluster", "gpu", "");
@@ -88,7 +92,20 @@ function Stats() {
   );
 }
 
-function NodeCard({ cell }: { cell: NodeCell }) {
+/** Whether a node, or an owner on one of its GPUs, has the text in its name. */
+function matches(wanted: string, ...texts: (string | null | undefined)[]): boolean {
+  return texts.some((text) => text?.toLowerCase().includes(wanted));
+}
+
+function gpuMatches(gpu: Cell, wanted: string): boolean {
+  const books = gpu.books.value;
+  return (
+    matches(wanted, books.model) ||
+    (books.holders ?? []).some((one) => matches(wanted, one.name, one.tenant, one.job_id))
+  );
+}
+
+function NodeCard({ cell, wanted }: { cell: NodeCell; wanted: string }) {
   const node = cell.node.value;
   const bad = node.state !== "online" || !node.connected;
   const note = bad ? node.state : node.draining ? "draining" : "";
@@ -100,7 +117,11 @@ function NodeCard({ cell }: { cell: NodeCell }) {
       </a>
       <div class="gpus">
         {cell.gpus.value.map((gpu) => (
-          <GpuBar cell={gpu} key={gpu.uuid} />
+          <GpuBar
+            cell={gpu}
+            key={gpu.uuid}
+            dim={wanted !== "" && !matches(wanted, cell.name) && !gpuMatches(gpu, wanted)}
+          />
         ))}
       </div>
     </li>
@@ -124,23 +145,86 @@ function roam(event: KeyboardEvent): void {
   next.focus();
 }
 
-function Picture() {
-  const box = useRef<HTMLUListElement>(null);
+/** The nodes of the picture, in order. Measurements alone do not move nodes at once. */
+function useShown(): NodeCell[] {
   const wanted = filter.value.toLowerCase();
-  const shown = wanted
-    ? nodes.value.filter(
-        (one) =>
-          one.name.toLowerCase().includes(wanted) ||
-          one.gpus.value.some((gpu) =>
-            gpu.books.value.holders?.some((holder) =>
-              `${holder.name} ${holder.tenant} ${holder.job_id}`.toLowerCase().includes(wanted),
-            ),
-          ),
-      )
-    : nodes.value;
+  const chosenOrder = order.value;
+  const by =
+    chosenOrder === "auto" ? (nodes.value.length >= DENSE_FROM ? "problems" : "name") : chosenOrder;
+  const tick = by === "name" ? 0 : Math.floor(now.value / 5000);
+  const all = useMemo(() => ordered(nodes.value, by), [nodes.value, by, tick]);
+  if (!wanted) return all;
+  return all.filter(
+    (one) => matches(wanted, one.name) || one.gpus.value.some((gpu) => gpuMatches(gpu, wanted)),
+  );
+}
+
+/** What is wrong, before everything else. */
+function Problems() {
+  const tick = Math.floor(now.value / 5000);
+  const { listed, hot, on } = useMemo(
+    () => summed(problems(nodes.value)),
+    [nodes.value, figures.value, tick],
+  );
+  const [open, setOpen] = useState(false);
+  const count = listed.length + hot;
+  if (count === 0) return null;
+  const FIRST = 6;
+  return (
+    <section class="problems" aria-label="Problems">
+      <b>{plural(count, "problem")}</b>
+      <ul>
+        {listed.slice(0, open ? 200 : FIRST).map((one) => (
+          <li key={`${one.node} ${one.gpu}`} class={one.weight > 1 ? "grave" : ""}>
+            <a
+              href={
+                one.gpu
+                  ? `#/cluster?gpu=${encodeURIComponent(one.gpu)}`
+                  : `#/nodes/${encodeURIComponent(one.node)}`
+              }
+            >
+              {one.node}
+            </a>{" "}
+            {one.text}
+          </li>
+        ))}
+        {hot > 0 && (
+          <li>
+            <a href="#/cluster?show=heat&order=hot">{hot} GPUs</a> on {plural(on, "node")} are too
+            hot
+          </li>
+        )}
+      </ul>
+      {listed.length > FIRST && (
+        <button type="button" class="quiet" aria-expanded={open} onClick={() => setOpen(!open)}>
+          {open ? "Fewer" : `All ${listed.length}`}
+        </button>
+      )}
+    </section>
+  );
+}
+
+function Cards({ shown, wanted }: { shown: NodeCell[]; wanted: string }) {
+  return (
+    <>
+      {shown.map((one) => (
+        <NodeCard cell={one} wanted={wanted} key={one.name} />
+      ))}
+    </>
+  );
+}
+
+function Picture({ shown }: { shown: NodeCell[] }) {
+  const box = useRef<HTMLDivElement>(null);
+  const wanted = filter.value.toLowerCase();
   const count = useGrowing(shown.length);
-  const dense =
-    size.value === "dense" || (size.value === "auto" && nodes.value.length >= DENSE_FROM);
+  const grouped = group.value === "rack";
+  const look = `picture${
+    size.value === "dense" || (size.value === "auto" && nodes.value.length >= DENSE_FROM)
+      ? " dense"
+      : ""
+  }`;
+  const label = "Nodes and their GPUs; arrow keys go from GPU to GPU";
   useEffect(() => {
     const bars = box.current?.querySelectorAll("[data-gpu]");
     if (bars?.length && !box.current?.querySelector('[data-gpu][tabindex="0"]'))
@@ -150,7 +234,7 @@ function Picture() {
     const bar = (event.target as HTMLElement).closest<HTMLElement>("[data-gpu]");
     if (bar?.dataset.gpu) chosen.value = bar.dataset.gpu;
   };
-  if (!loaded.value) return <p class="empty">Asking for the nodes…</p>;
+  if (!loaded.value) return <p class="empty">Loading…</p>;
   if (nodes.value.length === 0)
     return (
       <div class="empty">
@@ -163,25 +247,35 @@ function Picture() {
   return (
     <>
       {shown.length === 0 && <p class="empty">Nothing matches “{filter.value}”.</p>}
-      <ul
-        ref={box}
-        class={`picture${dense ? " dense" : ""}`}
-        data-show={show.value}
-        aria-label="Nodes and their GPUs; arrow keys go from GPU to GPU"
-        onClick={press}
-        onKeyDown={roam}
-      >
-        {shown.slice(0, count).map((one) => (
-          <NodeCard cell={one} key={one.name} />
-        ))}
-      </ul>
+      <div ref={box} data-show={show.value} onClick={press} onKeyDown={roam} class="pictures">
+        {grouped ? (
+          racks(shown.slice(0, count)).map((rack) => (
+            <section key={rack.name} aria-label={rack.name} class="rack">
+              <h2>
+                {rack.name}
+                <span class="muted">
+                  {plural(rack.nodes.length, "node")}, {rack.free} of {rack.total} GPUs free,
+                  utilization {rack.load}
+                </span>
+              </h2>
+              <ul class={look} aria-label={label}>
+                <Cards shown={rack.nodes} wanted={wanted} />
+              </ul>
+            </section>
+          ))
+        ) : (
+          <ul class={look} aria-label={label}>
+            <Cards shown={shown.slice(0, count)} wanted={wanted} />
+          </ul>
+        )}
+      </div>
     </>
   );
 }
 
 function Legend() {
   if (show.value === "load")
-    return <p class="legend">The height of each bar is how busy the GPU is.</p>;
+    return <p class="legend">The filled part of each bar is the GPU's utilization.</p>;
   if (show.value === "heat")
     return (
       <p class="legend">
@@ -197,7 +291,7 @@ function Legend() {
     ["live", "reserved, not used"],
     ["held", "held: about to start"],
     ["releasing", "releasing"],
-    ["foreign", "foreign"],
+    ["foreign", "external use"],
     ["overhead", "overhead"],
     ["claimed", "claimed"],
   ];
@@ -219,18 +313,23 @@ function Legend() {
 
 function Waiting() {
   const queue = useResource<Job[]>("/scheduler/queue?limit=12", ["jobs", "nodes"]);
-  const list = queue.data.value ?? [];
+  const wanted = filter.value.toLowerCase();
+  const list = (queue.data.value ?? []).filter(
+    (job) => !wanted || matches(wanted, job.name, job.id, tenantName(job.tenant_id)),
+  );
   return (
     <section class="card" aria-labelledby="waiting">
       <h2 id="waiting">
         Waiting <a href="#/jobs">all jobs</a>
       </h2>
-      {list.length === 0 && <p class="empty small">No jobs waiting.</p>}
+      {list.length === 0 && (
+        <p class="empty small">{wanted ? "No waiting job matches." : "No jobs waiting."}</p>
+      )}
       <ol class="lines">
         {list.map((job) => (
           <li key={job.id}>
             <a href={`#/jobs/${job.id}`} title={job.name}>
-              {job.name || job.id}
+              {jobTitle(job)}
             </a>
             <span class="line-more">
               <TenantTag id={job.tenant_id} /> {asks(job)}
@@ -258,7 +357,7 @@ export function eventText(event: Event) {
         {event.type === "job_ended" ? event.state : what.replace(/^job /, "")}
       </>
     );
-  if (event.node)
+  if (event.node && !event.model_id)
     return (
       <>
         <a href={`#/nodes/${encodeURIComponent(event.node)}`}>{event.node}</a>{" "}
@@ -266,19 +365,50 @@ export function eventText(event: Event) {
         {event.over_by_mb ? ` by ${memory(event.over_by_mb)}` : ""}
       </>
     );
-  return (
-    <>
-      {event.model ?? ""} {what}
-    </>
-  );
+  if (event.model_id || event.model)
+    return (
+      <>
+        <a href="#/models">{event.model ?? event.model_id}</a>{" "}
+        {event.type.startsWith("slot_")
+          ? `replica ${what.replace(/^slot /, "")}`
+          : what.replace(/^model /, "")}
+        {event.node ? ` on ${event.node}` : ""}
+      </>
+    );
+  if (event.tenant_id)
+    return (
+      <>
+        <a href="#/tenants">{tenantName(event.tenant_id)}</a> {what.replace(/^tenant /, "")}
+      </>
+    );
+  return <>{what}</>;
 }
 
 function Lately() {
-  const list = events.value.filter((event) => !event.type.startsWith("task_")).slice(0, 14);
+  const wanted = filter.value.toLowerCase();
+  const list = events.value
+    .filter((event) => !event.type.startsWith("task_"))
+    .filter(
+      (event) =>
+        !wanted ||
+        matches(
+          wanted,
+          event.name,
+          event.job_id,
+          event.node,
+          event.model,
+          event.tenant_id && tenantName(event.tenant_id),
+        ),
+    )
+    .slice(0, 14);
   return (
     <section class="card" aria-labelledby="lately">
       <h2 id="lately">Recent activity</h2>
-      {list.length === 0 && <p class="empty small">Nothing since this page was opened.</p>}
+      {list.length === 0 && (
+        <p class="empty small">
+          {wanted ? "Nothing matches." : "Nothing since this page was opened."}
+        </p>
+      )}
       <ol class="lines">
         {list.map((event) => (
           <li key={event.seq}>
@@ -313,6 +443,8 @@ function Trend() {
 }
 
 export function ClusterView() {
+  const shown = useShown();
+  const racked = nodes.value.some((one) => one.node.value.rack || one.node.value.zone);
   const cell = chosen.value ? cellOf(chosen.value) : undefined;
   return (
     <div class="cluster">
@@ -344,6 +476,31 @@ export function ClusterView() {
               size.value = value;
             }}
           />
+          <select
+            aria-label="Order of the nodes"
+            value={order.value}
+            onChange={(event) => {
+              order.value = event.currentTarget.value as (typeof ORDERS)[number];
+            }}
+          >
+            <option value="auto">Default order</option>
+            <option value="name">By name</option>
+            <option value="problems">Problems first</option>
+            <option value="free">Most free first</option>
+            <option value="hot">Hottest first</option>
+            <option value="idle">Idle first</option>
+          </select>
+          {racked && (
+            <button
+              type="button"
+              aria-pressed={group.value === "rack"}
+              onClick={() => {
+                group.value = group.value === "rack" ? "none" : "rack";
+              }}
+            >
+              Racks
+            </button>
+          )}
           <input
             type="search"
             class="search"
@@ -354,9 +511,14 @@ export function ClusterView() {
               filter.value = event.currentTarget.value;
             }}
           />
-          <span class="tools-end">{plural(nodes.value.length, "node")}</span>
+          <span class="tools-end">
+            {shown.length === nodes.value.length
+              ? plural(nodes.value.length, "node")
+              : `${shown.length} of ${plural(nodes.value.length, "node")}`}
+          </span>
         </div>
-        <Picture />
+        <Problems />
+        <Picture shown={shown} />
         <Legend />
         {nodes.value.length > 0 && nodes.value.length <= FEW && (
           <section class="card recent" aria-labelledby="recent">

@@ -25,6 +25,8 @@ const TYPES = [
   "adopt",
   "fail",
   "share",
+  "suspended",
+  "resume",
 ];
 const type = choice<string>("decisions", "type", "");
 const job = choice<string>("decisions", "job", "", { steps: false });

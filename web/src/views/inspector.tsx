@@ -3,10 +3,11 @@ import { useEffect, useRef } from "preact/hooks";
 import type { Cell } from "../cluster";
 import { memory, percent } from "../format";
 import { Chart } from "../parts/chart";
-import { Segments, aloneStyle, holderName } from "../parts/gpu";
+import { Segments, aloneOn, aloneStyle, holderName, ownedOf } from "../parts/gpu";
 import type { Holder } from "../types";
+import { GpuHistory } from "./usage";
 
-function HolderRow({ holder }: { holder: Holder }) {
+function HolderRow({ holder, measured }: { holder: Holder; measured: number }) {
   const name = holderName(holder);
   return (
     <tr>
@@ -21,7 +22,7 @@ function HolderRow({ holder }: { holder: Holder }) {
       </td>
       <td>{holder.phase}</td>
       <td class="number">{memory(holder.memory_mb)}</td>
-      <td class="number">{memory(holder.measured_memory_mb)}</td>
+      <td class="number">{memory(measured)}</td>
     </tr>
   );
 }
@@ -45,14 +46,15 @@ export function Inspector({ cell, close }: { cell: Cell; close(): void }) {
         </button>
       </h2>
       <p class="muted">
-        {gpu.model} · <code>{gpu.uuid}</code>
+        {gpu.model}
+        {gpu.nvlink_group ? ` · NVLink group ${gpu.nvlink_group}` : ""} · <code>{gpu.uuid}</code>
       </p>
       <div class="bar wide" style={aloneStyle(cell)}>
         <Segments gpu={gpu} />
       </div>
       <p class="sum">
         <span title="overhead">{memory(gpu.overhead_memory)}</span> overhead +{" "}
-        <span>{memory(gpu.foreign_memory)}</span> foreign + <span>{memory(owned)}</span> owned ={" "}
+        <span>{memory(gpu.foreign_memory)}</span> external + <span>{memory(owned)}</span> owned ={" "}
         <b>{memory(gpu.used_memory)}</b> {gpu.over ? ">" : "≤"} <b>{memory(gpu.total_memory)}</b>
         {gpu.whole ? "; given whole" : `; ${memory(gpu.free_memory)} free`}
       </p>
@@ -60,7 +62,7 @@ export function Inspector({ cell, close }: { cell: Cell; close(): void }) {
         <table>
           <thead>
             <tr>
-              <th scope="col">Holder</th>
+              <th scope="col">Owner</th>
               <th scope="col">Phase</th>
               <th scope="col" class="number">
                 Reserved
@@ -72,7 +74,16 @@ export function Inspector({ cell, close }: { cell: Cell; close(): void }) {
           </thead>
           <tbody>
             {gpu.holders?.map((holder, place) => (
-              <HolderRow holder={holder} key={place} />
+              <HolderRow
+                holder={holder}
+                // Of one owner, all that is nobody else's.
+                measured={
+                  sample && aloneOn(gpu) && holder.phase !== "claim"
+                    ? Math.max(0, ownedOf(gpu, sample))
+                    : holder.measured_memory_mb
+                }
+                key={place}
+              />
             ))}
           </tbody>
         </table>
@@ -80,13 +91,13 @@ export function Inspector({ cell, close }: { cell: Cell; close(): void }) {
       {sample && (
         <>
           <p class="muted">
-            {percent(sample.utilization)} busy · {sample.temperature} °C ·{" "}
+            Utilization {percent(sample.utilization)} · {sample.temperature} °C ·{" "}
             {Math.round(sample.power)} W · {memory(sample.memory)} measured
           </p>
           <Chart
-            label="Load and heat"
+            label="Since this page was opened"
             curves={[
-              { label: "busy %", colour: "--accent", fill: true },
+              { label: "utilization %", colour: "--accent", fill: true },
               { label: "°C", colour: "--bad" },
             ]}
             unit={String}
@@ -94,6 +105,7 @@ export function Inspector({ cell, close }: { cell: Cell; close(): void }) {
             tick={sample}
             data={() => [cell.times, cell.loads, cell.heats]}
           />
+          <GpuHistory uuid={cell.uuid} />
         </>
       )}
     </section>

@@ -1,21 +1,21 @@
 // job.tsx - one job: where it is in its life, why, where it runs, what it prints and uses
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { request } from "../api";
 import { cellOf, loaded } from "../cluster";
 import {
   clock,
-  duration,
+  localTimes,
   memory,
   millis,
-  percent,
   plural,
+  quoted,
   relative,
-  seconds,
   short,
   words,
 } from "../format";
+import { attempts, confidence, endingOf, expectedEnd, stretches } from "../life";
 import { Chart } from "../parts/chart";
-import { Head, State, TenantTag, Wrong, asks } from "../parts/common";
+import { Head, State, TenantTag, Wrong, asks, dependency, jobTitle } from "../parts/common";
 import { Arithmetic } from "../parts/decision";
 import { act, ask } from "../parts/dialog";
 import { aloneOn, ownedOf } from "../parts/gpu";
@@ -24,15 +24,21 @@ import { useResource } from "../resource";
 import { route, subject } from "../route";
 import { mayChange, now } from "../state";
 import type { Allocation, Decision, Event, Job, Part, Run } from "../types";
-
-const OVER = ["completed", "failed", "cancelled"];
+import { FINISHED } from "./jobs";
 
 function Actions({ job }: { job: Job }) {
-  if (!mayChange.value || OVER.includes(job.state)) return null;
+  if (!mayChange.value) return null;
+  const again = (
+    <a class="button" href={`#/submit?from=${job.id}`}>
+      Resubmit
+    </a>
+  );
+  if (FINISHED.includes(job.state)) return again;
   const path = `/jobs/${job.id}`;
-  const name = job.name || job.id;
+  const name = jobTitle(job);
   return (
     <>
+      {again}
       {job.state === "pending" && !job.held && (
         <button type="button" onClick={() => act(() => request("POST", `${path}/hold`))}>
           Hold
@@ -55,6 +61,7 @@ function Actions({ job }: { job: Job }) {
                 : "It will not be started.",
             action: "Cancel the job",
             dangerous: true,
+            keep: job.state === "running" ? "Keep running" : "Keep it",
             run: () => request("DELETE", path),
           })
         }
@@ -65,75 +72,75 @@ function Actions({ job }: { job: Job }) {
   );
 }
 
-/** Submitted, scheduled, started, finished: as stretches of one line. */
-function Life({ job }: { job: Job }) {
+/** Its runs and the waits between them, as stretches of one line. */
+function Life({ job, runs }: { job: Job; runs: Run[] }) {
   const end = millis(job.completed_at);
-  const submitted = millis(job.submitted_at) ?? now.value;
-  const scheduled = millis(job.scheduled_at);
-  const started = millis(job.started_at);
-  const expected = seconds(job.estimated_duration);
-  const until = end ?? now.value;
-  const expectedEnd = !end && started !== null && expected ? started + expected * 1000 : null;
-  const expectedStart = millis(job.estimated_start);
-  const last = Math.max(until, expectedEnd ?? 0, started === null ? (expectedStart ?? 0) : 0);
-  const span = Math.max(1, last - submitted);
-  const piece = (kind: string, from: number, to: number, text: string) =>
-    to > from ? (
-      <span class={`piece ${kind}`} style={`--size:${(100 * (to - from)) / span}%`} title={text}>
-        {(to - from) / span > 0.12 && <span>{text}</span>}
-      </span>
-    ) : null;
-  const waited = (scheduled ?? started ?? until) - submitted;
+  const all = stretches(job, runs, now.value);
+  const first = all[0]?.from ?? 0;
+  const span = Math.max(1, (all.at(-1)?.to ?? 0) - first);
+  const expected = expectedEnd(job, runs);
+  const began = attempts(runs).at(-1);
   return (
     <section class="card" aria-labelledby="life">
       <h2 id="life">Timeline</h2>
       <div class="life" aria-hidden="true">
-        {piece(
-          "waiting",
-          submitted,
-          scheduled ?? started ?? until,
-          `waited ${duration(waited / 1000)}`,
-        )}
-        {started === null && !end && expectedStart
-          ? piece(
-              "expected",
-              until,
-              expectedStart,
-              `starts ${relative(job.estimated_start, now.value)}`,
-            )
-          : null}
-        {scheduled && piece("starting", scheduled, started ?? until, "starting")}
-        {started && piece("running", started, until, `ran ${duration((until - started) / 1000)}`)}
-        {expectedEnd && expectedEnd > until
-          ? piece(
-              "expected",
-              until,
-              expectedEnd,
-              `about ${duration((expectedEnd - until) / 1000)} more`,
-            )
-          : null}
+        {all.map((one) => {
+          const part = (one.to - one.from) / span;
+          return (
+            <span
+              class={`piece ${one.kind}`}
+              style={`--size:${100 * part}%`}
+              title={one.text}
+              key={`${one.kind}${one.from}`}
+            >
+              {part > 0.12 && <span>{one.text}</span>}
+            </span>
+          );
+        })}
       </div>
+      <ol class="unseen">
+        {all.map((one) => (
+          <li key={`${one.kind}${one.from}`}>{one.text}</li>
+        ))}
+      </ol>
       <dl class="facts">
         <dt>Submitted</dt>
-        <dd>{clock(job.submitted_at, now.value)}</dd>
-        <dt>Scheduled</dt>
-        <dd>{clock(job.scheduled_at, now.value)}</dd>
-        <dt>Started</dt>
         <dd>
-          {started
-            ? clock(job.started_at, now.value)
-            : job.estimated_start
-              ? `expected ${clock(job.estimated_start, now.value)}`
+          {clock(job.submitted_at, now.value)}
+          {job.user ? ` by ${job.user}` : ""}
+        </dd>
+        <dt>{attempts(runs).length > 1 ? "Last started" : "Started"}</dt>
+        <dd>
+          {began?.started
+            ? clock(began.started, now.value)
+            : job.started_at
+              ? clock(job.started_at, now.value)
               : "–"}
         </dd>
-        <dt>{end ? "Finished" : "Expected end"}</dt>
-        <dd>
-          {end
-            ? clock(job.completed_at, now.value)
-            : expectedEnd
-              ? `~${clock(expectedEnd, now.value)} (${percent(job.prediction_confidence)} confidence)`
-              : "–"}
-        </dd>
+        {job.state === "pending" && job.estimated_start && (
+          <>
+            <dt>Expected start</dt>
+            <dd>
+              {clock(job.estimated_start, now.value)} ({relative(job.estimated_start, now.value)})
+            </dd>
+          </>
+        )}
+        {end !== null && (
+          <>
+            <dt>Finished</dt>
+            <dd>{clock(job.completed_at, now.value)}</dd>
+          </>
+        )}
+        {expected !== null && job.prediction_confidence >= 0.1 && (
+          <>
+            <dt>Expected end</dt>
+            <dd>
+              {expected > now.value
+                ? `~${clock(expected, now.value).slice(0, -3)} (${confidence(job.prediction_confidence)})`
+                : `was ~${clock(expected, now.value).slice(0, -3)}; it is taking longer than jobs like it`}
+            </dd>
+          </>
+        )}
         {job.preempted_count > 0 && (
           <>
             <dt>Preempted</dt>
@@ -154,7 +161,7 @@ function Why({ job }: { job: Job }) {
   return (
     <section class="card" aria-labelledby="why">
       <h2 id="why">
-        {OVER.includes(job.state)
+        {FINISHED.includes(job.state)
           ? "Outcome"
           : job.state === "pending"
             ? "Why it waits"
@@ -169,7 +176,7 @@ function Why({ job }: { job: Job }) {
       <ul class="why">
         {(why.data.value?.why ?? []).map((line, place) => (
           <li key={place} style={`--in:${/^ */.exec(line)?.[0].length ?? 0}`}>
-            {line.trim()}
+            {localTimes(line.trim())}
           </li>
         ))}
       </ul>
@@ -177,39 +184,58 @@ function Why({ job }: { job: Job }) {
   );
 }
 
-function Placement({ job }: { job: Job }) {
+/** The nodes of its last attempt, with the GPUs on each: 'node2 (8 GPUs), vm (2 GPUs)'. */
+export function lastPlaces(runs: readonly Run[]): string {
+  const last = new Map<number, Run>();
+  for (const run of runs) {
+    const before = last.get(run.task);
+    if (run.started_at && (!before || run.began_at > before.began_at)) last.set(run.task, run);
+  }
+  const nodes = new Map<string, number>();
+  for (const run of last.values())
+    nodes.set(run.node ?? "?", (nodes.get(run.node ?? "?") ?? 0) + run.gpus);
+  return [...nodes]
+    .map(([node, gpus]) => `${node} (${gpus === 1 ? "1 GPU" : `${short(gpus)} GPUs`})`)
+    .join(", ");
+}
+
+function Placement({ job, runs }: { job: Job; runs: Run[] }) {
   const placed = job.allocations.filter((one) => one.gpus || one.node);
+  const before = lastPlaces(runs);
   return (
     <section class="card" aria-labelledby="placement">
       <h2 id="placement">Placement</h2>
       {placed.length === 0 && (
         <p class="muted">
-          {job.node_name
-            ? `It ran on ${job.node_name}, on ${plural(job.allocated_gpus.length, "GPU")}.`
-            : OVER.includes(job.state)
+          {before
+            ? `${FINISHED.includes(job.state) ? "Ran" : "Last ran"} on ${before}.`
+            : FINISHED.includes(job.state)
               ? "Never started."
               : "Not placed yet."}
         </p>
       )}
       <ul class="places">
         {placed.map((one) => (
-          <Place allocation={one} key={one.task} many={placed.length > 1} />
+          <Place allocation={one} key={one.task} many={placed.length > 1} job={job.id} />
         ))}
       </ul>
     </section>
   );
 }
 
-/** What it uses of a part: of a GPU that it has alone, all that was measured there last. */
-function measuredOf(part: Part): number {
-  const cell = part.uuid ? cellOf(part.uuid) : undefined;
+/** What it uses of a part: what was measured of it last, and of a GPU that it has alone, all that
+ * was measured there. */
+function measuredOf(part: Part, job: string): number {
+  const cell = part.uuid && loaded.value ? cellOf(part.uuid) : undefined;
   const sample = cell?.sample.value;
-  return cell && sample && loaded.value && aloneOn(cell.books.value)
-    ? Math.max(0, ownedOf(cell.books.value, sample))
-    : part.measured_memory_mb;
+  if (!cell || !sample) return part.measured_memory_mb;
+  if (aloneOn(cell.books.value)) return Math.max(0, ownedOf(cell.books.value, sample));
+  const own = cell.books.value.holders?.find((one) => one.job_id === job);
+  return own?.measured_memory_mb ?? part.measured_memory_mb;
 }
 
-function Place({ allocation, many }: { allocation: Allocation; many: boolean }) {
+function Place(props: { allocation: Allocation; many: boolean; job: string }) {
+  const { allocation, many } = props;
   return (
     <li>
       <p>
@@ -221,7 +247,7 @@ function Place({ allocation, many }: { allocation: Allocation; many: boolean }) 
       </p>
       <ul class="uses">
         {(allocation.gpus ?? []).map((part) => {
-          const measured = measuredOf(part);
+          const measured = measuredOf(part, props.job);
           const used = Math.min(1, measured / Math.max(1, part.memory_mb));
           return (
             <li key={part.uuid}>
@@ -239,47 +265,49 @@ function Place({ allocation, many }: { allocation: Allocation; many: boolean }) 
   );
 }
 
-/** Memory and load of its GPUs, as this page has seen them. */
+const POINTS = 600;
+
+/** Its own memory, and the load of its GPUs, as this page has seen them. */
 function Use({ job }: { job: Job }) {
+  const kept = useRef<[number[], number[], number[], number[]]>([[], [], [], []]);
   const parts = job.allocations.flatMap((one) => one.gpus ?? []);
   const cells = parts.flatMap((part) => (part.uuid ? (cellOf(part.uuid) ?? []) : []));
-  const first = cells[0];
-  if (!loaded.value || job.state !== "running" || !first) return null;
-  const reserved = parts.reduce((sum, part) => sum + part.memory_mb, 0);
-  const data = (): [number[], number[], number[], number[]] => {
-    const length = Math.min(...cells.map((cell) => cell.times.length));
-    const times = first.times.slice(-length);
-    const at = (lists: number[][], place: number) =>
-      lists.reduce((sum, list) => sum + (list[list.length - length + place] ?? 0), 0);
-    const memories = cells.map((cell) => cell.memories);
-    const loads = cells.map((cell) => cell.loads);
-    return [
-      times,
-      times.map((_, i) => at(memories, i) / 1024),
-      times.map(() => reserved / 1024),
-      times.map((_, i) => at(loads, i) / cells.length),
-    ];
-  };
+  const live = loaded.value && job.state === "running" && cells.length > 0;
+  const at = now.value;
+  useEffect(() => {
+    if (!live) return;
+    const used = parts.reduce((sum, part) => sum + measuredOf(part, job.id), 0);
+    const reserved = parts.reduce((sum, part) => sum + part.memory_mb, 0);
+    const loads = cells.map((cell) => cell.sample.peek()?.utilization ?? 0);
+    const load = loads.reduce((sum, one) => sum + one, 0) / loads.length;
+    const values = [at / 1000, used / 1024, reserved / 1024, load * 100];
+    for (const [place, list] of kept.current.entries()) {
+      list.push(values[place] ?? 0);
+      if (list.length > POINTS) list.shift();
+    }
+  }, [at, live]);
+  if (!live) return null;
+  const shared = cells.some((cell) => !aloneOn(cell.books.value));
   return (
     <section class="card" aria-labelledby="use">
       <h2 id="use">Actual vs. reserved</h2>
       <Chart
         label="GPU memory"
         curves={[
-          { label: "measured on its GPUs", colour: "--accent", fill: true },
+          { label: "used by this job", colour: "--accent", fill: true },
           { label: "reserved", colour: "--bad", dashed: true },
         ]}
         unit={(value) => `${short(value)} GiB`}
-        tick={now.value}
-        data={() => data().slice(0, 3) as [number[], number[], number[]]}
+        tick={at}
+        data={() => kept.current.slice(0, 3) as [number[], number[], number[]]}
       />
       <Chart
-        label="Utilization"
+        label={shared ? "Utilization of its GPUs, with their other owners" : "Utilization"}
         curves={[{ label: "average", colour: "--tenant-2", fill: true }]}
         unit={(value) => `${value} %`}
         top={100}
-        tick={now.value}
-        data={() => [data()[0], data()[3]]}
+        tick={at}
+        data={() => [kept.current[0], kept.current[3]]}
       />
     </section>
   );
@@ -287,9 +315,7 @@ function Use({ job }: { job: Job }) {
 
 function Asked({ job }: { job: Job }) {
   const command = [...(job.command ?? []), ...(job.args ?? [])];
-  const quoted = command
-    .map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word}'`))
-    .join(" ");
+  const line = command.map(quoted).join(" ");
   return (
     <section class="card" aria-labelledby="asked">
       <h2 id="asked">Requested</h2>
@@ -325,15 +351,19 @@ function Asked({ job }: { job: Job }) {
             <dt>After</dt>
             <dd>
               {job.depends_on.map((one) => (
-                <a href={`#/jobs/${one.job}`} key={one.job}>
-                  {one.job}{" "}
+                <a href={`#/jobs/${dependency(one)}`} key={dependency(one)}>
+                  {dependency(one)}{" "}
                 </a>
               ))}
             </dd>
           </>
         )}
       </dl>
-      {(quoted || job.script) && <pre class="command">{job.script || quoted}</pre>}
+      {(line || job.script) && (
+        <pre class="command" tabIndex={0}>
+          {job.script || line}
+        </pre>
+      )}
     </section>
   );
 }
@@ -370,9 +400,7 @@ function History({ job }: { job: Job }) {
 }
 
 /** Each run, where there was more than one of a task. */
-function Runs({ id }: { id: string }) {
-  const list = useResource<{ runs: Run[] }>(`/jobs/${id}/runs`, ["jobs"]);
-  const runs = list.data.value?.runs ?? [];
+function Runs({ runs }: { runs: Run[] }) {
   if (!runs.some((run) => (run.attempt ?? 0) > 1)) return null;
   return (
     <section class="card" aria-labelledby="runs">
@@ -382,7 +410,8 @@ function Runs({ id }: { id: string }) {
           <li key={`${run.task} ${run.began_at}`}>
             <span class="line-text">
               task {run.task}
-              {run.node ? ` on ${run.node}` : ""}: {words(run.ending)}
+              {run.node ? ` on ${run.node}` : ""}: {endingOf(run)}
+              {run.exit_code ? `, exit code ${run.exit_code}` : ""}
             </span>
             <span class="line-end">
               {clock(run.began_at, now.value)}
@@ -408,11 +437,22 @@ function Decided({ id }: { id: string }) {
   );
 }
 
+/** The task whose output is looked at first: the one that failed. */
+export function firstTask(job: Pick<Job, "allocations">): number {
+  const failed = job.allocations.filter(
+    (one) => one.exit_code !== undefined && one.exit_code !== 0,
+  );
+  // What fails by itself fails before those that are stopped because of it.
+  failed.sort((a, b) => (millis(a.ended_at) ?? 0) - (millis(b.ended_at) ?? 0));
+  return failed[0]?.task ?? 0;
+}
+
 export function JobView({ id }: { id: string }) {
   const found = useResource<Job>(`/jobs/${id}`, ["jobs"]);
-  const [task, setTask] = useState(0);
+  const history = useResource<{ runs: Run[] }>(`/jobs/${id}/runs`, ["jobs"]);
   const job = found.data.value;
-  const about = job ? `${job.name || job.id} ${job.held ? "held" : job.state}` : null;
+  const runs = history.data.value?.runs ?? [];
+  const about = job ? `${jobTitle(job)} ${job.held ? "held" : job.state}` : null;
   useEffect(() => {
     subject.value = about;
     return () => {
@@ -427,16 +467,23 @@ export function JobView({ id }: { id: string }) {
     return (
       <>
         <Head title={id} />
-        {found.error.value ? <Wrong text={found.error.value} /> : <p class="empty">Asking…</p>}
+        {found.error.value ? (
+          <Wrong
+            text={
+              /not known/.test(found.error.value) ? `There is no job ${id}.` : found.error.value
+            }
+          />
+        ) : (
+          <p class="empty">Loading…</p>
+        )}
       </>
     );
-  const tasks = job.allocations.map((one) => one.task);
   return (
     <>
       <Head
         title={
           <>
-            {job.name || job.id} <span class="muted">{job.name ? job.id : ""}</span>
+            {jobTitle(job)} <span class="muted">{job.name ? job.id : ""}</span>
           </>
         }
       >
@@ -444,46 +491,27 @@ export function JobView({ id }: { id: string }) {
       </Head>
       <p class="under">
         <State state={job.state} held={job.held} /> <TenantTag id={job.tenant_id} /> {asks(job)}
-        {job.queue_position ? ` · place ${job.queue_position} in the queue` : ""}
+        {job.queue_position ? ` · #${job.queue_position} in queue` : ""}
         {job.exit_code !== null ? ` · exit code ${job.exit_code}` : ""}
         {job.message ? ` · ${job.message}` : ""}
+        {job.array_id && (
+          <a href={`#/jobs?name=${encodeURIComponent(job.name)}`}>all of this array</a>
+        )}
       </p>
       <div class="job">
         <div>
-          <Life job={job} />
+          <Life job={job} runs={runs} />
           <Why job={job} />
-          {job.state !== "pending" && (
-            <section class="card" aria-labelledby="output">
-              <h2 id="output">
-                Output
-                {tasks.length > 1 && (
-                  <select
-                    aria-label="Of which task"
-                    value={task}
-                    onChange={(event) => setTask(Number(event.currentTarget.value))}
-                  >
-                    {tasks.map((one) => (
-                      <option value={one} key={one}>
-                        task {one}
-                      </option>
-                    ))}
-                  </select>
-                )}
-              </h2>
-              <Output
-                job={id}
-                task={task}
-                running={job.state === "running" || job.state === "scheduled"}
-              />
-            </section>
+          {(job.state !== "pending" || runs.some((run) => run.started_at)) && (
+            <Output job={job} runs={runs} first={firstTask(job)} />
           )}
           <Decided id={id} />
         </div>
         <div>
-          <Placement job={job} />
+          <Placement job={job} runs={runs} />
           <Use job={job} />
           <Asked job={job} />
-          <Runs id={job.id} />
+          <Runs runs={runs} />
           <History job={job} />
         </div>
       </div>

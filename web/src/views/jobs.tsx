@@ -1,112 +1,264 @@
 // jobs.tsx - jobs: waiting, running and finished
+import { useState } from "preact/hooks";
+import { request } from "../api";
 import { figures } from "../cluster";
-import { clock, duration, millis, relative } from "../format";
-import { Ago, Choice, Head, State, TenantTag, Wrong, asks } from "../parts/common";
+import { clock, duration, localTimes, millis, relative } from "../format";
+import {
+  Ago,
+  Choice,
+  Head,
+  State,
+  TenantTag,
+  Wrong,
+  asks,
+  dependency,
+  jobTitle,
+} from "../parts/common";
+import { ask } from "../parts/dialog";
+import { type Column, DataTable } from "../parts/table";
 import { useResource } from "../resource";
 import { choice } from "../route";
-import { now, tenants } from "../state";
+import { mayChange, now, tenantName, tenants } from "../state";
 import type { Job, JobState } from "../types";
 
-type Tab = "waiting" | "running" | "over" | "all";
-const TABS = ["waiting", "running", "over", "all"] as const;
-const tab = choice<Tab>("jobs", "show", "waiting", { among: TABS });
+type Tab = "all" | "waiting" | "running" | "over";
+const TABS = ["all", "waiting", "running", "over"] as const;
+const tab = choice<Tab>("jobs", "show", "all", { among: TABS });
 const tenant = choice<string>("jobs", "tenant", "");
 const name = choice<string>("jobs", "name", "", { steps: false });
-/** The number of jobs shown. */
+const state = choice<string>("jobs", "state", "");
+const by = choice<string>("jobs", "sort", "", { steps: false });
+/** The number of jobs asked for. */
 const MOST = 200;
 
-function queueReason(job: Job): string {
-  if (job.held) return "On hold";
-  if (job.reason) return job.reason;
-  if (job.message) return job.message;
-  if (job.depends_on.length > 0) return `after ${job.depends_on.map((one) => one.job).join(", ")}`;
-  return "";
+export const FINISHED: JobState[] = ["completed", "failed", "cancelled"];
+
+/** Why it waits or how it ended, in a sentence. */
+export function reasonOf(job: Job): string {
+  if (job.state === "pending") {
+    if (job.held) return "On hold";
+    if (job.reason || job.message) return localTimes(job.reason || job.message);
+    if (job.depends_on.length > 0) return `after ${job.depends_on.map(dependency).join(", ")}`;
+    return "";
+  }
+  if (job.state === "completed" || job.state === "running") return "";
+  return job.message;
 }
 
-function took(job: Job): string {
-  const from = millis(job.started_at);
-  if (from === null) return "–";
-  return duration(((millis(job.completed_at) ?? now.value) - from) / 1000);
+/** The nodes of its tasks: 'vm' or 'vm +2'. */
+export function nodesOf(job: Job): string[] {
+  const all = job.allocations.flatMap((one) => one.node ?? []);
+  return [...new Set(all.length ? all : job.node_name ? [job.node_name] : [])];
 }
 
-function Row({ job, which }: { job: Job; which: Tab }) {
-  const waiting = which === "waiting";
+/** How long its last run took so far, in seconds; null: it does not run. */
+export function ranFor(job: Job, at: number): number | null {
+  if (!FINISHED.includes(job.state) && job.state !== "running") return null;
+  const starts = job.allocations.flatMap((one) => millis(one.started_at) ?? []);
+  const from = starts.length ? Math.min(...starts) : millis(job.started_at);
+  if (from === null) return null;
+  return Math.max(0, ((millis(job.completed_at) ?? at) - from) / 1000);
+}
+
+function Nodes({ job }: { job: Job }) {
+  const all = nodesOf(job);
+  if (all.length === 0) return <>–</>;
   return (
-    <tr>
-      {waiting && <td class="number">{job.queue_position ?? "–"}</td>}
-      <th scope="row">
-        <a class="job-name" href={`#/jobs/${job.id}`} title={job.name}>
-          {job.name || job.id}
-        </a>
-        <span class="muted small"> {job.name ? job.id : ""}</span>
-      </th>
-      <td>
-        <TenantTag id={job.tenant_id} />
-      </td>
-      <td>
-        <State state={job.state} held={job.held} />
-      </td>
-      <td>{asks(job)}</td>
-      <td class="number">{job.priority}</td>
-      {waiting ? (
-        <>
-          <td title={job.estimated_start ?? ""}>
-            {job.estimated_start
-              ? `${clock(job.estimated_start, now.value)} (${relative(job.estimated_start, now.value)})`
-              : "not known"}
-          </td>
-          <td class="reason" title={queueReason(job)}>
-            {queueReason(job)} <a href={`#/jobs/${job.id}?why`}>why?</a>
-          </td>
-        </>
-      ) : (
-        <>
-          <td>{which === "over" ? <Ago time={job.completed_at} /> : (job.node_name ?? "–")}</td>
-          <td class="number">{took(job)}</td>
-        </>
-      )}
-      <td>
-        <Ago time={job.submitted_at} />
-      </td>
-    </tr>
+    <span title={all.join(", ")}>
+      {all[0]}
+      {all.length > 1 ? ` +${all.length - 1}` : ""}
+    </span>
   );
 }
 
+const position: Column<Job> = {
+  key: "position",
+  title: "Position",
+  number: true,
+  sort: (job) => job.queue_position,
+  cell: (job) => job.queue_position ?? "–",
+};
+const title: Column<Job> = {
+  key: "job",
+  title: "Job",
+  main: true,
+  sort: (job) => jobTitle(job),
+  cell: (job) => (
+    <>
+      <a class="job-name" href={`#/jobs/${job.id}`} title={jobTitle(job)}>
+        {jobTitle(job)}
+      </a>
+      <span class="muted small"> {job.name ? job.id : ""}</span>
+    </>
+  ),
+};
+const owner: Column<Job> = {
+  key: "tenant",
+  title: "Tenant",
+  sort: (job) => tenantName(job.tenant_id),
+  cell: (job) => <TenantTag id={job.tenant_id} />,
+};
+const user: Column<Job> = {
+  key: "user",
+  title: "User",
+  optional: true,
+  sort: (job) => job.user ?? null,
+  cell: (job) => <span class="user">{job.user || "–"}</span>,
+};
+const stateOf: Column<Job> = {
+  key: "state",
+  title: "State",
+  sort: (job) => job.state,
+  cell: (job) => <State state={job.state} held={job.held} />,
+};
+const requested: Column<Job> = {
+  key: "requested",
+  title: "Requested",
+  sort: (job) => (job.tasks ?? 1) * (job.gpu_count || job.gpu_fraction || 0.1),
+  cell: asks,
+};
+const priority: Column<Job> = {
+  key: "priority",
+  title: "Priority",
+  number: true,
+  sort: (job) => job.priority,
+  cell: (job) => job.priority,
+};
+const expected: Column<Job> = {
+  key: "start",
+  title: "Expected start",
+  sort: (job) => millis(job.estimated_start),
+  cell: (job) =>
+    job.estimated_start
+      ? `${clock(job.estimated_start, now.value)} (${relative(job.estimated_start, now.value)})`
+      : "not known",
+};
+const reason: Column<Job> = {
+  key: "reason",
+  title: "Reason",
+  class: "reason",
+  sort: (job) => reasonOf(job),
+  cell: (job) => (
+    <>
+      <span title={reasonOf(job)}>{reasonOf(job)}</span>{" "}
+      {job.state === "pending" && <a href={`#/jobs/${job.id}?why`}>why?</a>}
+    </>
+  ),
+};
+const where: Column<Job> = {
+  key: "node",
+  title: "Node",
+  optional: true,
+  sort: (job) => nodesOf(job)[0] ?? null,
+  cell: (job) => <Nodes job={job} />,
+};
+const took: Column<Job> = {
+  key: "ran",
+  title: "Ran for",
+  number: true,
+  sort: (job) => ranFor(job, now.peek()),
+  cell: (job) => {
+    const seconds = ranFor(job, now.value);
+    return seconds === null ? "–" : duration(seconds);
+  },
+};
+const submitted: Column<Job> = {
+  key: "submitted",
+  title: "Submitted",
+  sort: (job) => millis(job.submitted_at),
+  cell: (job) => <Ago time={job.submitted_at} />,
+};
+const finished: Column<Job> = {
+  key: "finished",
+  title: "Finished",
+  sort: (job) => millis(job.completed_at),
+  cell: (job) => <Ago time={job.completed_at} />,
+};
+
+const COLUMNS: Record<Tab, Column<Job>[]> = {
+  waiting: [position, title, owner, user, requested, priority, expected, reason, submitted],
+  running: [title, owner, user, stateOf, requested, priority, where, took, submitted],
+  over: [title, owner, user, stateOf, requested, where, took, finished, reason],
+  all: [title, owner, user, stateOf, requested, priority, where, took, submitted, reason],
+};
+
+function cancelAll(jobs: Job[], done: () => void): void {
+  const count = jobs.length === 1 ? "1 job" : `${jobs.length} jobs`;
+  ask({
+    title: `Cancel ${count}?`,
+    text: "Running ones are stopped; what they have not saved is lost.",
+    action: `Cancel ${count}`,
+    dangerous: true,
+    run: async () => {
+      const ends = await Promise.allSettled(
+        jobs.map((job) => request("DELETE", `/jobs/${job.id}`)),
+      );
+      done();
+      const failed = ends.filter((one) => one.status === "rejected");
+      if (failed.length > 0) throw new Error(`${failed.length} of ${count} could not be cancelled`);
+      return { message: `${count} cancelled` };
+    },
+  });
+}
+
 function Table({ jobs, which }: { jobs: Job[]; which: Tab }) {
-  const waiting = which === "waiting";
+  const [picked, setPicked] = useState<ReadonlySet<string>>(new Set());
+  const live = jobs.filter((job) => !FINISHED.includes(job.state));
+  const chosen = live.filter((job) => picked.has(job.id));
+  const toggle = (id: string, on: boolean) => {
+    const next = new Set(picked);
+    if (on) next.add(id);
+    else next.delete(id);
+    setPicked(next);
+  };
+  const pick: Column<Job> = {
+    key: "pick",
+    title: "Select",
+    unseen: true,
+    class: "pick-cell",
+    cell: (job) =>
+      !FINISHED.includes(job.state) && (
+        <input
+          type="checkbox"
+          aria-label={`Select ${jobTitle(job)} ${job.id}`}
+          checked={picked.has(job.id)}
+          onChange={(event) => toggle(job.id, event.currentTarget.checked)}
+        />
+      ),
+  };
+  const mayPick = mayChange.value && live.length > 0;
   return (
-    <div class="table" role="region" aria-label="Jobs" tabIndex={0}>
-      <table>
-        <thead>
-          <tr>
-            {waiting && (
-              <th scope="col" class="number">
-                Position
-              </th>
-            )}
-            <th scope="col">Job</th>
-            <th scope="col">Tenant</th>
-            <th scope="col">State</th>
-            <th scope="col">Requested</th>
-            <th scope="col" class="number">
-              Priority
-            </th>
-            <th scope="col">
-              {waiting ? "Expected start" : which === "over" ? "Finished" : "Node"}
-            </th>
-            <th scope="col" class={waiting ? "" : "number"}>
-              {waiting ? "Reason" : "Ran for"}
-            </th>
-            <th scope="col">Submitted</th>
-          </tr>
-        </thead>
-        <tbody>
-          {jobs.map((job) => (
-            <Row job={job} key={job.id} which={which} />
-          ))}
-        </tbody>
-      </table>
-    </div>
+    <>
+      {mayPick && (
+        <div class="tools picks">
+          <button
+            type="button"
+            class="quiet"
+            onClick={() =>
+              setPicked(new Set(chosen.length === live.length ? [] : live.map((job) => job.id)))
+            }
+          >
+            {chosen.length === live.length ? "Select none" : `Select all ${live.length} unfinished`}
+          </button>
+          {chosen.length > 0 && (
+            <button
+              type="button"
+              class="danger"
+              onClick={() => cancelAll(chosen, () => setPicked(new Set()))}
+            >
+              Cancel {chosen.length} selected
+            </button>
+          )}
+        </div>
+      )}
+      <DataTable
+        label="Jobs"
+        columns={mayPick ? [pick, ...COLUMNS[which]] : COLUMNS[which]}
+        rows={jobs}
+        id={(job) => job.id}
+        by={by}
+      />
+    </>
   );
 }
 
@@ -144,9 +296,10 @@ function Waiting() {
 
 const STATES: Record<Exclude<Tab, "waiting">, JobState[]> = {
   running: ["running", "scheduled"],
-  over: ["completed", "failed", "cancelled"],
+  over: FINISHED,
   all: [],
 };
+const EVERY: JobState[] = ["pending", "scheduled", "running", ...FINISHED];
 
 /** The newest of each of these states, the last to end or to be submitted first. */
 function useJobs(states: readonly JobState[]) {
@@ -172,8 +325,8 @@ export function latest(jobs: Job[]): Job[] {
   return [...jobs].sort((a, b) => when(b) - when(a));
 }
 
-function Listed({ which }: { which: Exclude<Tab, "waiting"> }) {
-  const { jobs, total, asked, error } = useJobs(STATES[which]);
+function Listed({ which, states }: { which: Exclude<Tab, "waiting">; states: JobState[] }) {
+  const { jobs, total, asked, error } = useJobs(states);
   return (
     <>
       <Wrong text={error} />
@@ -191,8 +344,16 @@ function Listed({ which }: { which: Exclude<Tab, "waiting"> }) {
   );
 }
 
+/** A tab's name, with the number of jobs where it is known. */
+function tabName(text: string, count: number | undefined): string {
+  return count === undefined ? text : `${text} ${count}`;
+}
+
 export function JobsView() {
   const which = tab.value;
+  const all = tenant.value ? null : figures.value;
+  const choices = which === "all" ? EVERY : which === "waiting" ? [] : STATES[which];
+  const one = choices.find((each) => each === state.value);
   return (
     <>
       <Head title="Jobs" />
@@ -201,15 +362,34 @@ export function JobsView() {
           label="Which jobs"
           value={which}
           options={[
-            ["waiting", "Waiting"],
-            ["running", "Running"],
-            ["over", "Finished"],
             ["all", "All"],
+            ["waiting", tabName("Waiting", all?.pending_jobs)],
+            [
+              "running",
+              tabName("Running", all ? all.running_jobs + all.scheduled_jobs : undefined),
+            ],
+            ["over", "Finished"],
           ]}
           change={(value) => {
             tab.value = value;
           }}
         />
+        {choices.length > 0 && (
+          <select
+            aria-label="In which state"
+            value={one ?? ""}
+            onChange={(event) => {
+              state.value = event.currentTarget.value;
+            }}
+          >
+            <option value="">Any state</option>
+            {choices.map((each) => (
+              <option value={each} key={each}>
+                {each}
+              </option>
+            ))}
+          </select>
+        )}
         <select
           aria-label="Of which tenant"
           value={tenant.value}
@@ -218,9 +398,9 @@ export function JobsView() {
           }}
         >
           <option value="">All tenants</option>
-          {tenants.value.map((one) => (
-            <option value={one.id} key={one.id}>
-              {one.name}
+          {tenants.value.map((each) => (
+            <option value={each.id} key={each.id}>
+              {each.name}
             </option>
           ))}
         </select>
@@ -235,7 +415,11 @@ export function JobsView() {
           }}
         />
       </div>
-      {which === "waiting" ? <Waiting /> : <Listed which={which} key={which} />}
+      {which === "waiting" ? (
+        <Waiting />
+      ) : (
+        <Listed which={which} states={one ? [one] : STATES[which]} key={`${which} ${one ?? ""}`} />
+      )}
     </>
   );
 }

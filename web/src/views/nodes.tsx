@@ -2,14 +2,18 @@
 import { request } from "../api";
 import { type NodeCell, loaded, nodes } from "../cluster";
 import { colourOf } from "../colour";
-import { memory, percent, short } from "../format";
+import { memory, percent, plural, short } from "../format";
 import { Head, Wrong } from "../parts/common";
 import { act, ask } from "../parts/dialog";
 import { Segments, aloneStyle } from "../parts/gpu";
-import { useGrowing } from "../parts/growing";
-import { route } from "../route";
+import { type Column, DataTable } from "../parts/table";
+import { choice, lightChoice, route } from "../route";
 import { isAdmin } from "../state";
 import type { Node } from "../types";
+
+const by = choice<string>("nodes", "sort", "", { steps: false });
+const state = choice<string>("nodes", "state", "");
+const text = lightChoice<string>("nodes", "name", "");
 
 function drain(node: Node): void {
   ask({
@@ -25,8 +29,12 @@ function resume(node: Node): void {
   act(() => request("POST", `/nodes/${encodeURIComponent(node.id)}/resume`));
 }
 
+function stateOf(node: Node): "online" | "draining" | "unknown" | "lost" {
+  return node.state !== "online" ? node.state : node.draining ? "draining" : "online";
+}
+
 function NodeState({ node }: { node: Node }) {
-  const word = node.state !== "online" ? node.state : node.draining ? "draining" : "online";
+  const word = stateOf(node);
   const sign = { online: "●", draining: "◐", unknown: "?", lost: "✕" }[word];
   return (
     <span class={`node-state ${word}`}>
@@ -35,15 +43,19 @@ function NodeState({ node }: { node: Node }) {
   );
 }
 
-function load(cell: NodeCell): string {
-  const samples = cell.gpus.value.flatMap((gpu) => gpu.sample.value ?? []);
-  if (samples.length === 0) return "–";
-  return percent(samples.reduce((sum, one) => sum + one.utilization, 0) / samples.length);
+function whereOf(node: Node): string {
+  return [node.zone, node.rack].filter(Boolean).join(", ");
 }
 
-function hottest(cell: NodeCell): string {
+function load(cell: NodeCell): number | null {
+  const samples = cell.gpus.value.flatMap((gpu) => gpu.sample.value ?? []);
+  if (samples.length === 0) return null;
+  return samples.reduce((sum, one) => sum + one.utilization, 0) / samples.length;
+}
+
+function hottest(cell: NodeCell): number | null {
   const all = cell.gpus.value.flatMap((gpu) => gpu.sample.value?.temperature ?? []);
-  return all.length ? `${Math.max(...all)} °C` : "–";
+  return all.length ? Math.max(...all) : null;
 }
 
 /** The share of each tenant in the node's GPU memory, 0 to 1; foreign memory last. */
@@ -67,138 +79,243 @@ export function shares(cell: NodeCell): [string, number][] {
   return parts.map(([tenant, mib]) => [tenant, mib / Math.max(1, total)]);
 }
 
-function Row({ cell, open }: { cell: NodeCell; open: boolean }) {
+function Detail({ cell }: { cell: NodeCell }) {
   const node = cell.node.value;
+  const groups = cell.gpus.value.map((gpu) => gpu.books.value.nvlink_group);
+  const labels = Object.entries(node.labels);
   return (
     <>
-      <tr class={open ? "open" : ""}>
-        <th scope="row">
-          <a
-            href={open ? "#/nodes" : `#/nodes/${encodeURIComponent(node.id)}`}
-            aria-expanded={open}
-          >
-            {node.id}
-          </a>
-          <span class="muted small"> {[node.zone, node.rack].filter(Boolean).join(", ")}</span>
-        </th>
-        <td>
-          <NodeState node={node} />
-        </td>
-        <td class="number">
-          {node.available_gpus} of {node.total_gpus}
-        </td>
-        <td class="strip">
-          <span class="bar mini" aria-hidden="true">
-            {shares(cell).map(([tenant, part]) => (
-              <span
-                key={tenant}
-                class={`seg ${tenant === "foreign" ? "foreign" : "live"}`}
-                style={`--size:${(part * 100).toFixed(2)}%;--measured:100%;--c:${colourOf(tenant)}`}
-              />
-            ))}
-          </span>
-        </td>
-        <td class="number">{load(cell)}</td>
-        <td class="number">{hottest(cell)}</td>
-        <td class="number">
-          {short(node.used_cpu_cores)} / {short(node.total_cpu_cores)}
-        </td>
-        <td class="number">
-          {memory(node.used_memory_mb)} / {memory(node.total_memory_mb)}
-        </td>
-        {isAdmin.value && (
-          <td class="end">
-            {node.draining ? (
-              <button type="button" onClick={() => resume(node)} aria-label={`Resume ${node.id}`}>
-                Resume
-              </button>
-            ) : (
-              <button type="button" onClick={() => drain(node)} aria-label={`Drain ${node.id}`}>
-                Drain
-              </button>
-            )}
-          </td>
-        )}
-      </tr>
-      {open && (
-        <tr class="more">
-          <td colSpan={isAdmin.value ? 9 : 8}>
-            <ul class="node-gpus">
-              {cell.gpus.value.map((gpu) => {
-                const books = gpu.books.value;
-                return (
-                  <li key={gpu.uuid}>
-                    <a href={`#/cluster?gpu=${encodeURIComponent(gpu.uuid)}`}>GPU {books.index}</a>
-                    <span class="bar wide" style={aloneStyle(gpu)}>
-                      <Segments gpu={books} />
-                    </span>
-                    <span class="muted">
-                      {books.model} · {memory(books.used_memory)} of {memory(books.total_memory)}
-                    </span>
-                  </li>
-                );
-              })}
-            </ul>
-            <p class="muted">
-              {node.connected ? "Its agent is connected." : "Its agent is not connected."}{" "}
-              {Object.entries(node.labels)
-                .map(([name, value]) => `${name}=${value}`)
-                .join(" ")}{" "}
-              <a href={`#/decisions?node=${encodeURIComponent(node.id)}`}>Decisions</a>
-            </p>
-          </td>
-        </tr>
-      )}
+      <ul class="node-gpus">
+        {cell.gpus.value.map((gpu) => {
+          const books = gpu.books.value;
+          const group = books.nvlink_group;
+          return (
+            <li key={gpu.uuid}>
+              <a href={`#/cluster?gpu=${encodeURIComponent(gpu.uuid)}`}>GPU {books.index}</a>
+              <span class="bar wide" style={aloneStyle(gpu)}>
+                <Segments gpu={books} />
+              </span>
+              <span class="muted">
+                {books.model} · {memory(books.used_memory)} of {memory(books.total_memory)}
+                {group ? ` · NVLink group ${group}` : ""}
+              </span>
+            </li>
+          );
+        })}
+      </ul>
+      <p class="muted">
+        {node.connected ? "Its agent is connected." : "Its agent is not connected."}{" "}
+        {groups.length > 1 && groups.every((one) => one === groups[0] && one !== 0)
+          ? "All GPUs are linked by NVLink. "
+          : groups.some((one) => one !== 0)
+            ? `${new Set(groups.filter((one) => one !== 0)).size} NVLink groups. `
+            : "No NVLink. "}
+        {labels.map(([name, value]) => `${name}=${value}`).join(" ")}{" "}
+        <a href={`#/decisions?node=${encodeURIComponent(node.id)}`}>Decisions</a>
+      </p>
     </>
   );
 }
 
+/** 'H100' of 'NVIDIA H100 80GB HBM3', with how many where there are several kinds. */
+export function modelsOf(names: readonly string[]): string {
+  const all = new Map<string, number>();
+  for (const name of names) {
+    const short = name.replace(/^NVIDIA\s+/i, "");
+    all.set(short, (all.get(short) ?? 0) + 1);
+  }
+  return [...all].map(([name, count]) => `${count} × ${name}`).join(", ");
+}
+
+const COLUMNS: Column<NodeCell>[] = [
+  {
+    key: "node",
+    title: "Node",
+    main: true,
+    sort: (cell) => cell.name,
+    cell: (cell) => {
+      const open = route.value.id === cell.name;
+      return (
+        <a
+          href={open ? "#/nodes" : `#/nodes/${encodeURIComponent(cell.name)}`}
+          aria-expanded={open}
+        >
+          {cell.name}
+        </a>
+      );
+    },
+  },
+  {
+    key: "state",
+    title: "State",
+    sort: (cell) => stateOf(cell.node.peek()),
+    cell: (cell) => <NodeState node={cell.node.value} />,
+  },
+  {
+    key: "where",
+    title: "Zone, rack",
+    sort: (cell) => whereOf(cell.node.peek()),
+    cell: (cell) => whereOf(cell.node.value) || "–",
+  },
+  {
+    key: "gpus",
+    title: "GPUs",
+    sort: (cell) => cell.gpus.peek()[0]?.books.peek().model ?? null,
+    cell: (cell) => modelsOf(cell.gpus.value.map((gpu) => gpu.books.value.model)),
+  },
+  {
+    key: "free",
+    title: "Free",
+    number: true,
+    sort: (cell) => cell.node.peek().available_gpus,
+    cell: (cell) => `${cell.node.value.available_gpus} of ${cell.node.value.total_gpus}`,
+  },
+  {
+    key: "memory",
+    title: "GPU memory",
+    class: "strip",
+    sort: (cell) => shares(cell).reduce((sum, [, part]) => sum + part, 0),
+    cell: (cell) => (
+      <span class="bar mini" aria-hidden="true">
+        {shares(cell).map(([tenant, part]) => (
+          <span
+            key={tenant}
+            class={`seg ${tenant === "foreign" ? "foreign" : "live"}`}
+            style={`--size:${(part * 100).toFixed(2)}%;--measured:100%;--c:${colourOf(tenant)}`}
+          />
+        ))}
+      </span>
+    ),
+  },
+  {
+    key: "load",
+    title: "Utilization",
+    number: true,
+    sort: load,
+    cell: (cell) => {
+      const part = load(cell);
+      return part === null ? "–" : percent(part);
+    },
+  },
+  {
+    key: "heat",
+    title: "Hottest",
+    number: true,
+    sort: hottest,
+    cell: (cell) => {
+      const most = hottest(cell);
+      return most === null ? "–" : `${most} °C`;
+    },
+  },
+  {
+    key: "cpu",
+    title: "CPU cores",
+    number: true,
+    sort: (cell) => cell.node.peek().used_cpu_cores,
+    cell: (cell) =>
+      `${short(cell.node.value.used_cpu_cores)} / ${short(cell.node.value.total_cpu_cores)}`,
+  },
+  {
+    key: "host",
+    title: "Host memory",
+    number: true,
+    sort: (cell) => cell.node.peek().used_memory_mb,
+    cell: (cell) =>
+      `${memory(cell.node.value.used_memory_mb)} / ${memory(cell.node.value.total_memory_mb)}`,
+  },
+];
+
+const ACTIONS: Column<NodeCell> = {
+  key: "actions",
+  title: "Actions",
+  unseen: true,
+  class: "end",
+  cell: (cell) => {
+    const node = cell.node.value;
+    return node.draining ? (
+      <button type="button" onClick={() => resume(node)} aria-label={`Resume ${node.id}`}>
+        Resume
+      </button>
+    ) : (
+      <button type="button" onClick={() => drain(node)} aria-label={`Drain ${node.id}`}>
+        Drain
+      </button>
+    );
+  },
+};
+
+const STATES = ["online", "draining", "unknown", "lost"] as const;
+
 export function NodesView() {
   const { id } = route.value;
-  const count = useGrowing(nodes.value.length);
+  const columns = isAdmin.value ? [...COLUMNS, ACTIONS] : COLUMNS;
+  const wanted = text.value.toLowerCase();
+  const rows = nodes.value.filter((cell) => {
+    const node = cell.node.value;
+    const words = [cell.name, node.zone, node.rack, ...Object.values(node.labels)];
+    return (
+      (!wanted || words.some((word) => word.toLowerCase().includes(wanted))) &&
+      (!state.value || stateOf(node) === state.value)
+    );
+  });
   return (
     <>
       <Head title="Nodes" />
       {id && loaded.value && !nodes.value.some((one) => one.name === id) && (
         <Wrong text={`There is no node ${id}.`} />
       )}
-      {loaded.value && nodes.value.length === 0 && <p class="empty">No node has reported yet.</p>}
-      <div class="table" role="region" aria-label="Nodes" tabIndex={0}>
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">Node</th>
-              <th scope="col">State</th>
-              <th scope="col" class="number">
-                Free GPUs
-              </th>
-              <th scope="col">Memory</th>
-              <th scope="col" class="number">
-                Utilization
-              </th>
-              <th scope="col" class="number">
-                Hottest
-              </th>
-              <th scope="col" class="number">
-                CPU cores
-              </th>
-              <th scope="col" class="number">
-                Host memory
-              </th>
-              {isAdmin.value && (
-                <th scope="col">
-                  <span class="unseen">Actions</span>
-                </th>
-              )}
-            </tr>
-          </thead>
-          <tbody>
-            {nodes.value.slice(0, count).map((cell) => (
-              <Row cell={cell} key={cell.name} open={id === cell.name} />
-            ))}
-          </tbody>
-        </table>
+      <div class="tools">
+        <select
+          aria-label="In which state"
+          value={state.value}
+          onChange={(event) => {
+            state.value = event.currentTarget.value;
+          }}
+        >
+          <option value="">Any state</option>
+          {STATES.map((one) => (
+            <option value={one} key={one}>
+              {one}
+            </option>
+          ))}
+        </select>
+        <input
+          type="search"
+          class="search"
+          aria-label="Name, zone, rack or label"
+          placeholder="Name, zone, rack or label"
+          value={text.value}
+          onInput={(event) => {
+            text.value = event.currentTarget.value;
+          }}
+        />
+        <span class="tools-end">
+          {rows.length === nodes.value.length
+            ? plural(rows.length, "node")
+            : `${rows.length} of ${plural(nodes.value.length, "node")}`}
+        </span>
       </div>
+      {loaded.value && nodes.value.length === 0 && <p class="empty">No node has reported yet.</p>}
+      {nodes.value.length > 0 && rows.length === 0 && <p class="empty">No node matches.</p>}
+      {rows.length > 0 && (
+        <DataTable
+          label="Nodes"
+          columns={columns}
+          rows={rows}
+          id={(cell) => cell.name}
+          by={by}
+          rowClass={(cell) => (id === cell.name ? "open" : "")}
+          more={(cell) =>
+            id === cell.name && (
+              <tr class="more">
+                <td colSpan={columns.length}>
+                  <Detail cell={cell} />
+                </td>
+              </tr>
+            )
+          }
+        />
+      )}
     </>
   );
 }

@@ -1,27 +1,29 @@
 // signin.tsx - asks for a token
 import { useState } from "preact/hooks";
 import { Wrong } from "../parts/common";
-import { go } from "../route";
+import { go, route } from "../route";
 import { signIn } from "../state";
 
 export function SignIn() {
   const [text, setText] = useState("");
+  const [keep, setKeep] = useState(false);
   const [wrong, setWrong] = useState<string | null>(null);
   const [busy, setBusy] = useState(false);
   const submit = async (event: SubmitEvent) => {
     event.preventDefault();
     setBusy(true);
-    const reason = await signIn(text.trim());
+    const reason = await signIn(text.trim(), keep);
     setBusy(false);
     setWrong(reason);
-    if (!reason) go("#/cluster");
+    // Whoever followed a link gets what it is about.
+    if (!reason && route.value.page === "signin") go("#/cluster");
   };
   return (
     <form class="card signin" onSubmit={submit}>
       <h1>Sign in</h1>
       <p>
-        Use an API token. An administrator creates one with <code>gpu-cli token create</code>. It is
-        kept in this tab only, until the tab is closed.
+        Use an API token. An administrator creates one with <code>gpu-cli token create</code>. Tabs
+        of this browser share it until the last one is closed.
       </p>
       <label>
         Token
@@ -33,6 +35,20 @@ export function SignIn() {
           onInput={(event) => setText(event.currentTarget.value)}
         />
       </label>
+      <label class="pick">
+        <input
+          type="checkbox"
+          checked={keep}
+          onChange={(event) => setKeep(event.currentTarget.checked)}
+        />
+        Keep me signed in on this computer
+      </label>
+      {keep && (
+        <p class="muted small">
+          The token is stored by the browser until you sign out. Do not use this on a shared
+          computer.
+        </p>
+      )}
       <Wrong text={wrong} />
       <button type="submit" class="primary" disabled={busy}>
         Sign in

@@ -1,18 +1,21 @@
 // timeline.tsx - which job had which GPU when, over the last hours
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { nodes } from "../cluster";
-import { clock, duration, memory } from "../format";
+import { clock, duration, memory, plural } from "../format";
+import { future } from "../future";
 import { Choice, Head, TenantTag, Wrong } from "../parts/common";
 import { useResource } from "../resource";
 import { choice } from "../route";
 import { go } from "../route";
 import { now, tenants } from "../state";
 import { theme } from "../theme";
-import type { Span } from "../types";
+import type { Decision, Job, Span } from "../types";
 
 const HOURS = ["0.25", "1", "3", "6", "24"] as const;
 const hours = choice<(typeof HOURS)[number]>("timeline", "hours", "1", { among: HOURS });
 const form = choice<"lanes" | "table">("timeline", "as", "lanes", { among: ["lanes", "table"] });
+
+const shift = choice<string>("timeline", "back", "0", { steps: false });
 
 interface Row {
   node: string;
@@ -45,8 +48,8 @@ export function lanes(spans: Span[]): { spans: [Span, number][]; count: number }
 
 /** Times at which a line helps: every 5 minutes of an hour, and so on. */
 export function ticks(from: number, to: number): number[] {
-  const steps = [1, 2, 5, 10, 30, 60, 120, 240].map((minutes) => minutes * 60000);
-  const step = steps.find((one) => (to - from) / one <= 8) ?? 240 * 60000;
+  const steps = [5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 14400].map((one) => one * 1000);
+  const step = steps.find((one) => (to - from) / one <= 8) ?? 14400000;
   const all: number[] = [];
   for (let at = Math.ceil(from / step) * step; at < to; at += step) all.push(at);
   return all;
@@ -61,6 +64,7 @@ const LABEL = 120;
 const HEAD = 22;
 
 interface Scene {
+  now: number;
   rows: Row[];
   spans: Map<string, ReturnType<typeof lanes>>;
   from: number;
@@ -91,7 +95,7 @@ function draw(canvas: HTMLCanvasElement, scene: Scene, top: number): void {
     paint.fillStyle = line;
     paint.fillRect(x, HEAD, 1, height);
     paint.fillStyle = muted;
-    const text = clock(at).slice(-8, -3);
+    const text = scene.to - scene.from < 300000 ? clock(at).slice(-8) : clock(at).slice(-8, -3);
     // One that would be cut by the edge is left out: its line is enough.
     if (x + 3 + paint.measureText(text).width <= width) paint.fillText(text, x + 3, HEAD / 2);
   }
@@ -126,10 +130,20 @@ function draw(canvas: HTMLCanvasElement, scene: Scene, top: number): void {
       const w = Math.max(1.5, (at[1] - at[0]) * across);
       const tenant = span.tenant_id ? order.get(span.tenant_id) : undefined;
       const topmost = y + 1.5 + lane * deep;
-      paint.fillStyle = tenant === undefined ? other : (palette[tenant % 10] as string);
-      paint.fillRect(x, topmost, Math.max(1, w - 1), Math.max(1, deep - (deep > 4 ? 1 : 0)));
+      const colour = tenant === undefined ? other : (palette[tenant % 10] as string);
+      const [wide, high] = [Math.max(1, w - 1), Math.max(1, deep - (deep > 4 ? 1 : 0))];
+      paint.fillStyle = colour;
+      paint.globalAlpha = span.expected ? 0.22 : 1;
+      paint.fillRect(x, topmost, wide, high);
+      paint.globalAlpha = 1;
+      if (span.expected) {
+        paint.strokeStyle = colour;
+        paint.setLineDash([3, 3]);
+        paint.strokeRect(x + 0.5, topmost + 0.5, Math.max(0, wide - 1), Math.max(0, high - 1));
+        paint.setLineDash([]);
+      }
       if (w > 46 && deep >= 11) {
-        paint.fillStyle = "#10151d";
+        paint.fillStyle = span.expected ? ink : "#10151d";
         paint.save();
         paint.beginPath();
         paint.rect(x, y, w - 4, scene.height);
@@ -138,6 +152,11 @@ function draw(canvas: HTMLCanvasElement, scene: Scene, top: number): void {
         paint.restore();
       }
     }
+  }
+  if (scene.now > scene.from && scene.now < scene.to) {
+    const x = scene.label + ((scene.now - scene.from) / (scene.to - scene.from)) * across;
+    paint.fillStyle = style.getPropertyValue("--bad").trim();
+    paint.fillRect(x - 0.75, HEAD, 1.5, height);
   }
   paint.restore();
 }
@@ -148,18 +167,56 @@ export function beginning(spans: Span[], to: number, length: number): number {
   return Math.max(to - length, first - (to - first) * 0.03);
 }
 
-function useSpans(back: string): { spans: Span[]; error: string | null; from: number; to: number } {
+interface Shown {
+  spans: Span[];
+  error: string | null;
+  from: number;
+  to: number;
+}
+
+function useSpans(back: string, shift = 0): Shown {
   const [minute, setMinute] = useState(Date.now());
   useEffect(() => {
     const timer = setInterval(() => setMinute(Date.now()), 60000);
     return () => clearInterval(timer);
   }, []);
   const length = Number(back) * 3600000;
-  const begin = new Date(Math.floor((minute - length) / 60000) * 60000).toISOString();
+  const begin = new Date(
+    Math.floor((minute - length - shift * 3600000) / 60000) * 60000,
+  ).toISOString();
   const list = useResource<{ spans: Span[] }>(`/gpus/history?from=${begin}`, ["jobs", "slots"]);
-  const to = now.value;
+  const to = now.value - shift * 3600000;
   const spans = list.data.value?.spans ?? [];
   return { spans, error: list.error.value, from: beginning(spans, to, length), to };
+}
+
+/** The part of the window that is kept for the future, where anything is known about it. */
+const AHEAD = 0.4;
+
+/** The spans with what is expected, and a window that shows some of it. */
+function useFuture(shown: Shown, wanted: boolean): Shown {
+  const running = useResource<{ jobs: Job[] }>("/jobs?state=running&limit=200", ["jobs"]);
+  const queue = useResource<Job[]>("/scheduler/queue?limit=50", ["jobs", "nodes"]);
+  const promises = useResource<Decision[]>("/scheduler/decisions?type=promise&limit=100", ["jobs"]);
+  const jobs = running.data.value?.jobs;
+  const waiting = queue.data.value;
+  const told = promises.data.value;
+  const tick = Math.floor(now.value / 5000);
+  return useMemo(() => {
+    if (!wanted) return shown;
+    const spans = future(shown.spans, jobs ?? [], waiting ?? [], told ?? [], now.peek());
+    const last = Math.max(shown.to, ...spans.map((one) => Date.parse(one.to ?? "")));
+    const most = shown.to + (shown.to - shown.from) * AHEAD;
+    return {
+      ...shown,
+      spans: [...shown.spans.map((one) => ({ ...one, to: one.to ?? iso(now.peek()) })), ...spans],
+      to: Math.min(last + 1000, most),
+    };
+  }, [shown.spans, shown.from, tick, jobs, waiting, told, wanted]);
+}
+
+function iso(time: number): string {
+  return new Date(time).toISOString();
 }
 
 function Lanes(props: { spans: Span[]; from: number; to: number; most?: number }) {
@@ -186,11 +243,13 @@ function Lanes(props: { spans: Span[]; from: number; to: number; most?: number }
     return new Map([...byGpu].map(([uuid, list]) => [uuid, lanes(list)] as const));
   }, [spans]);
   const height = rows.length <= 64 ? 20 : rows.length <= 200 ? 16 : 10;
-  const scene: Scene = { rows, spans: packed, from, to, height, label: width < 500 ? 84 : LABEL };
+  const label = width < 500 ? 84 : LABEL;
+  const scene: Scene = { rows, spans: packed, from, to, height, label, now: now.value };
   const look = theme.value;
+  const owners = tenants.value;
   useEffect(() => {
     if (canvas.current) draw(canvas.current, scene, top);
-  }, [top, width, spans, rows.length, Math.floor(to / 5000), look]);
+  }, [top, width, spans, rows.length, Math.floor(to / 5000), from, look, owners]);
   useEffect(() => {
     const watch = new ResizeObserver(() => setWidth(scroller.current?.clientWidth ?? 0));
     if (scroller.current) watch.observe(scroller.current);
@@ -212,44 +271,51 @@ function Lanes(props: { spans: Span[]; from: number; to: number; most?: number }
   };
   const most = props.most ?? Math.max(240, innerHeight - 220);
   const shown = Math.min(rows.length * height + HEAD, most);
+  const below = Math.max(0, Math.ceil((rows.length * height + HEAD - shown - top) / height));
   return (
-    <div
-      class="lanes"
-      ref={scroller}
-      tabIndex={0}
-      role="region"
-      aria-label="Timeline; 'Table' shows it as a table"
-      style={`height:${shown + 2}px`}
-      onScroll={(event) => setTop(event.currentTarget.scrollTop)}
-    >
-      <div class="lanes-all" style={`height:${rows.length * height + HEAD}px`}>
-        <canvas
-          ref={canvas}
-          style={`height:${shown}px`}
-          onMouseMove={(event) => {
-            const span = find(event);
-            setHint(span ? { x: event.offsetX, y: event.offsetY, span } : null);
-          }}
-          onMouseLeave={() => setHint(null)}
-          onClick={(event) => {
-            const span = find(event);
-            if (span?.job_id) go(`#/jobs/${span.job_id}`);
-          }}
-        />
-        {hint && (
-          <div
-            class="hint"
-            style={`left:${Math.min(hint.x + 12, width - 220)}px;top:${top + hint.y + 14}px`}
-          >
-            <b>{hint.span.name || hint.span.job_id || hint.span.slot_id || "another tenant"}</b>
-            <br />
-            <TenantTag id={hint.span.tenant_id} /> {memory(hint.span.memory_mb)}
-            <br />
-            {clock(hint.span.from)} – {hint.span.to ? clock(hint.span.to) : "now"}
-          </div>
-        )}
+    <>
+      <div
+        class="lanes"
+        ref={scroller}
+        tabIndex={0}
+        role="region"
+        aria-label="Timeline; 'Table' shows it as a table"
+        style={`height:${shown + 2}px`}
+        onScroll={(event) => setTop(event.currentTarget.scrollTop)}
+      >
+        <div class="lanes-all" style={`height:${rows.length * height + HEAD}px`}>
+          <canvas
+            ref={canvas}
+            style={`height:${shown}px`}
+            onMouseMove={(event) => {
+              const span = find(event);
+              setHint(span ? { x: event.offsetX, y: event.offsetY, span } : null);
+            }}
+            onMouseLeave={() => setHint(null)}
+            onClick={(event) => {
+              const span = find(event);
+              if (span?.job_id) go(`#/jobs/${span.job_id}`);
+            }}
+          />
+          {hint && (
+            <div
+              class="hint"
+              style={`left:${Math.min(hint.x + 12, width - 220)}px;top:${top + hint.y + 14}px`}
+            >
+              <b>{hint.span.name || hint.span.job_id || hint.span.slot_id || "another tenant"}</b>
+              <br />
+              <TenantTag id={hint.span.tenant_id} /> {memory(hint.span.memory_mb)}
+              <br />
+              {hint.span.expected ? "expected " : ""}
+              {clock(hint.span.from)} – {hint.span.to ? clock(hint.span.to) : "now"}
+            </div>
+          )}
+        </div>
       </div>
-    </div>
+      {below > 0 && (
+        <p class="muted small">{plural(below, "more GPU")} below: scroll to see them.</p>
+      )}
+    </>
   );
 }
 
@@ -291,7 +357,10 @@ function Table({ spans }: { spans: Span[] }) {
               </td>
               <td class="number">{memory(span.memory_mb)}</td>
               <td>{clock(span.from)}</td>
-              <td>{span.to ? clock(span.to) : "now"}</td>
+              <td>
+                {span.to ? clock(span.to) : "now"}
+                {span.expected ? " (expected)" : ""}
+              </td>
               <td class="number">
                 {duration(
                   ((span.to ? Date.parse(span.to) : now.value) - Date.parse(span.from)) / 1000,
@@ -312,7 +381,14 @@ export function LastHour({ most }: { most: number }) {
 }
 
 export function TimelineView() {
-  const { spans, error, from, to } = useSpans(hours.value);
+  const back = Number(shift.value);
+  const shown = useSpans(hours.value, back);
+  const { spans, error, from, to } = useFuture(shown, back === 0);
+  const short = shown.to - from < Number(hours.value) * 3600000 * 0.9;
+  const move = (by: number) => {
+    const hoursBack = Math.min(24, Math.max(0, back + by * Number(hours.value)));
+    shift.value = String(hoursBack);
+  };
   return (
     <>
       <Head title="Timeline">
@@ -341,6 +417,28 @@ export function TimelineView() {
             hours.value = value;
           }}
         />
+        <span class="row">
+          <button type="button" onClick={() => move(0.5)} disabled={back >= 24}>
+            ‹ Earlier
+          </button>
+          <button type="button" onClick={() => move(-0.5)} disabled={back === 0}>
+            Later ›
+          </button>
+          {back > 0 && (
+            <button
+              type="button"
+              onClick={() => {
+                shift.value = "0";
+              }}
+            >
+              Now
+            </button>
+          )}
+        </span>
+        <span class="muted">
+          {clock(from).slice(0, -3)} – {clock(to).slice(0, -3)}
+          {short && back === 0 && shown.spans.length > 0 ? ": since the first job" : ""}
+        </span>
         <span class="legend-tenants">
           {tenants.value.slice(0, 10).map((tenant) => (
             <TenantTag id={tenant.id} key={tenant.id} />

@@ -1,7 +1,7 @@
 /* nvml.c - an NVML of our own for tests without a GPU: what a file says
  *
  * The file that NVML_STANDIN names is read again for every query. Its lines:
- *	gpu UUID MIB POWER_MW BUSY_PERCENT
+ *	gpu UUID MIB POWER_MW BUSY_PERCENT [TEMPERATURE_C SLOWDOWN_C]
  *	mig PARENT_UUID UUID MIB
  *	process UUID PID MIB */
 #include <stdio.h>
@@ -20,7 +20,7 @@ static struct nvmlDevice_st known[DEVICES_MAX];
 
 struct line {
 	char kind[16], first[NVML_TEXT_MAX], second[NVML_TEXT_MAX];
-	unsigned numbers[3];
+	unsigned numbers[5];
 };
 
 static FILE *begin(void)
@@ -39,8 +39,8 @@ static bool next(FILE *file, struct line *line)
 	if (strcmp(line->kind, "mig") == 0)
 		sscanf(text, "%*s %*s %95s %u", line->second, &line->numbers[0]);
 	else
-		sscanf(text, "%*s %*s %u %u %u", &line->numbers[0], &line->numbers[1],
-		       &line->numbers[2]);
+		sscanf(text, "%*s %*s %u %u %u %u %u", &line->numbers[0], &line->numbers[1],
+		       &line->numbers[2], &line->numbers[3], &line->numbers[4]);
 	return true;
 }
 
@@ -204,6 +204,29 @@ int nvmlDeviceGetUtilizationRates(nvml_device device, struct nvml_utilisation *u
 		return NVML_ERROR_NOT_SUPPORTED;
 	utilisation->gpu = line.numbers[2];
 	return NVML_SUCCESS;
+}
+
+static int temperature(nvml_device device, int which, unsigned *degrees)
+{
+	struct line line;
+	if (!nvml_find(device, &line) || strcmp(line.kind, "gpu") != 0 || line.numbers[which] == 0)
+		return NVML_ERROR_NOT_SUPPORTED;
+	*degrees = line.numbers[which];
+	return NVML_SUCCESS;
+}
+
+int nvmlDeviceGetTemperature(nvml_device device, int sensor, unsigned *degrees);
+int nvmlDeviceGetTemperature(nvml_device device, int sensor, unsigned *degrees)
+{
+	(void)sensor;
+	return temperature(device, 3, degrees);
+}
+
+int nvmlDeviceGetTemperatureThreshold(nvml_device device, int which, unsigned *degrees);
+int nvmlDeviceGetTemperatureThreshold(nvml_device device, int which, unsigned *degrees)
+{
+	return which == NVML_TEMPERATURE_SLOWDOWN ? temperature(device, 4, degrees)
+	                                          : NVML_ERROR_NOT_SUPPORTED;
 }
 
 int nvmlDeviceGetMigMode(nvml_device device, unsigned *mode, unsigned *pending);

@@ -22,7 +22,7 @@ static struct lab sketch_lab_new(void)
 	lab.slot = slot_of(lab.h, small);
 	lab.search = applicant_slot(model(lab.h, large));
 	filter_refresh(lab.search.shape->filter, &lab.h->sched->cluster,
-	               lab.h->sched->cluster_version);
+	               lab.h->sched->cluster.version);
 	return lab;
 }
 
@@ -31,7 +31,8 @@ static bool sketch_fits(struct lab *lab, enum view view)
 	struct choice choice;
 
 	lab->search.view = view;
-	return place_on_node(lab->h->sched, &lab->search, lab->slot->reservation->node, &choice);
+	return place_on_node(&lab->h->sched->placement, &lab->search, lab->slot->reservation->node,
+	                     &choice);
 }
 
 static void what_goes_is_free_in_the_cleared_view_and_in_no_other(void **unused)

@@ -219,6 +219,69 @@ static void loads_on_different_gpus_go_at_the_same_time(void **unused)
 	harness_free(lab.h);
 }
 
+static void as_many_load_onto_one_gpu_at_once_as_the_setting_says(void **unused)
+{
+	struct lab lab = slot_lab_new(1);
+	struct command configure = { .kind = COMMAND_CONFIGURE, .configure = config_default() };
+	int64_t loads[8];
+
+	(void)unused;
+	configure.configure.loads_per_gpu = 2;
+	must(lab.h, harness_apply(lab.h, configure));
+	request(lab.h, model_named(lab, "a", 10000));
+	request(lab.h, model_named(lab, "b", 10000));
+	request(lab.h, model_named(lab, "c", 10000));
+	assert_int_equal(pass_only(lab.h, loads), 2);
+	ready(lab.h, loads[1]);
+	assert_int_equal(effects_of(lab.h, EFFECT_LOAD), 1);
+	harness_free(lab.h);
+}
+
+static void a_load_that_takes_longer_than_usual_no_longer_holds_others_up(void **unused)
+{
+	struct lab lab = slot_lab_new(1);
+	int64_t loads[8], a = model_named(lab, "a", 10000), b = model_named(lab, "b", 10000);
+	int64_t c = model_named(lab, "c", 10000);
+
+	(void)unused;
+	request(lab.h, a);
+	request(lab.h, b);
+	request(lab.h, c);
+	pass_only(lab.h, loads);
+	must(lab.h, to_slot(lab.h, COMMAND_SLOT_LOADING, loads[0], "", false));
+	time_passes(lab.h, 29999); /* it has no history: half a minute at the least */
+	assert_int_equal(effects_of(lab.h, EFFECT_LOAD), 0);
+	time_passes(lab.h, 1);
+	assert_int_equal(effects_of(lab.h, EFFECT_LOAD), 1);
+	assert_int_equal(slot_of(lab.h, a)->r.state, SLOT_LOADING);
+	assert_int_equal(slot_of(lab.h, b)->r.state, SLOT_LOADING);
+	assert_int_equal(slot_of(lab.h, c)->r.state, SLOT_PLACED);
+	/* When it is ready at last, that lets nobody else begin: b still loads. */
+	ready(lab.h, loads[0]);
+	assert_int_equal(slot_of(lab.h, c)->r.state, SLOT_PLACED);
+	ready(lab.h, slot_of(lab.h, b)->r.id);
+	assert_int_equal(slot_of(lab.h, c)->r.state, SLOT_LOADING);
+	harness_free(lab.h);
+}
+
+static void what_is_usual_follows_from_earlier_loads_of_the_model(void **unused)
+{
+	struct lab lab = slot_lab_new(2);
+	int64_t loads[8], slow = model_named(lab, "slow", 10000);
+
+	(void)unused;
+	request(lab.h, slow);
+	pass_only(lab.h, loads);
+	time_passes(lab.h, 100000);
+	ready(lab.h, loads[0]);
+	must(lab.h, to_slot(lab.h, COMMAND_SLOT_EXITED, loads[0], "gone", true));
+	time_passes(lab.h, 20000);
+	request(lab.h, slow);
+	assert_int_equal(pass_only(lab.h, loads), 1);
+	assert_int_equal(slot_of(lab.h, slow)->r.overdue_ms - lab.h->now_ms, 200000);
+	harness_free(lab.h);
+}
+
 static void a_load_that_fails_frees_its_gpu_for_the_next(void **unused)
 {
 	struct lab lab = slot_lab_new(1);
@@ -356,6 +419,31 @@ static void slots_count_against_the_limits_and_the_bill_of_their_tenant(void **u
 	harness_free(lab.h);
 }
 
+static void tokens_are_charged_up_the_tree_and_credited_to_the_models_tenant(void **unused)
+{
+	struct lab lab = slot_lab_new(1);
+	struct tenant_record below = tenant_named("below");
+
+	(void)unused;
+	below.parent_id = put_tenant(lab.h, tenant_named("above"));
+	int64_t asker = put_tenant(lab.h, below);
+	const int64_t rows[] = { asker, lab.tenant, 300,        lab.tenant, lab.tenant,
+		                 70,    999,        lab.tenant, 1 };
+	must(lab.h, harness_apply(
+			lab.h, (struct command){ .kind = COMMAND_CHARGE, .charges = { rows, 3 } }));
+	const struct tenant *payer = tenants_find(&lab.h->sched->tenants, asker);
+	const struct tenant *owner = tenants_find(&lab.h->sched->tenants, lab.tenant);
+	assert_int_equal(tenant_month_cost(payer, lab.h->now_ms), 300);
+	assert_int_equal(payer->r.token_cost, 300);
+	assert_int_equal(tenant_cost(payer->parent, lab.h->now_ms), 300);
+	assert_int_equal(owner->r.token_credit, 301);
+	assert_int_equal(tenant_cost(owner, lab.h->now_ms), 0);
+	const int64_t negative[] = { asker, lab.tenant, -1 };
+	assert_false(harness_apply(
+	    lab.h, (struct command){ .kind = COMMAND_CHARGE, .charges = { negative, 1 } }));
+	harness_free(lab.h);
+}
+
 static void a_node_that_is_drained_loses_its_slots_when_they_are_idle(void **unused)
 {
 	struct lab lab = slot_lab_new(1);
@@ -393,12 +481,16 @@ int main(void)
 		cmocka_unit_test(loads_on_one_gpu_go_one_after_the_other),
 		cmocka_unit_test(nothing_is_loaded_on_a_node_that_has_not_reported_since_a_restart),
 		cmocka_unit_test(loads_on_different_gpus_go_at_the_same_time),
+		cmocka_unit_test(as_many_load_onto_one_gpu_at_once_as_the_setting_says),
+		cmocka_unit_test(a_load_that_takes_longer_than_usual_no_longer_holds_others_up),
+		cmocka_unit_test(what_is_usual_follows_from_earlier_loads_of_the_model),
 		cmocka_unit_test(a_load_that_fails_frees_its_gpu_for_the_next),
 		cmocka_unit_test(a_load_that_takes_too_long_is_stopped_and_counts_until_confirmed),
 		cmocka_unit_test(a_model_that_fails_again_and_again_backs_off_and_says_so),
 		cmocka_unit_test(a_slot_that_a_node_would_not_load_is_planned_anew),
 		cmocka_unit_test(the_order_to_load_names_what_was_reserved),
 		cmocka_unit_test(slots_count_against_the_limits_and_the_bill_of_their_tenant),
+		cmocka_unit_test(tokens_are_charged_up_the_tree_and_credited_to_the_models_tenant),
 		cmocka_unit_test(a_node_that_is_drained_loses_its_slots_when_they_are_idle),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

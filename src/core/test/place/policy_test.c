@@ -74,11 +74,11 @@ static int compare_scores(struct harness *h, int64_t id)
 	int seen = 0;
 
 	sched_prepare(sched);
-	scarcity_refresh(sched);
+	scarcity_refresh(&sched->placement);
 	const struct shape *shape = job(h, id)->class->shape;
 	struct search search = { .shape = shape, .view = VIEW_NOW, .until_ms = INT64_MAX };
-	filter_refresh(shape->filter, &sched->cluster, sched->cluster_version);
-	if (!cache->sees || !cache->sees(sched, shape))
+	filter_refresh(shape->filter, &sched->cluster, sched->cluster.version);
+	if (!cache->sees || !cache->sees(&sched->placement, shape))
 		return 0;
 	for (size_t rank = 0; rank < sched->cluster.node_count; rank++) {
 		struct node_summary *summary = &sched->index.summaries[rank];
@@ -87,8 +87,8 @@ static int compare_scores(struct harness *h, int64_t id)
 		if (!summary->plain || !summary->uniform || node->promised > 0 ||
 		    !bitset_has(&shape->filter->nodes, rank))
 			continue;
-		bool fits = place_on_node(sched, &search, node, &choice);
-		assert_true(cache->score(sched, shape, summary) ==
+		bool fits = place_on_node(&sched->placement, &search, node, &choice);
+		assert_true(cache->score(&sched->placement, shape, summary) ==
 		            (fits ? choice.score : TOURNAMENT_NONE));
 		seen += fits;
 	}

@@ -50,8 +50,8 @@ static int64_t room(struct lab *lab)
 	struct sched *sched = lab->h->sched;
 	int64_t room[4];
 	sched_prepare(sched);
-	filter_refresh(lab->search.shape->filter, &sched->cluster, sched->cluster_version);
-	rack_capacity_count(sched, &lab->search, room);
+	filter_refresh(lab->search.shape->filter, &sched->cluster, sched->cluster.version);
+	rack_capacity_count(&sched->placement, &lab->search, room);
 	return room[1] * 100 + room[2] * 10 + room[3];
 }
 
@@ -108,7 +108,7 @@ static bool is_found_out(struct sched *sched)
 	if (child == 0) {
 		signal(SIGABRT, SIG_DFL);
 		assert_non_null(freopen("/dev/null", "w", stderr));
-		rack_capacity_check(sched);
+		rack_capacity_check(&sched->placement);
 		_exit(0);
 	}
 	assert_int_equal(waitpid(child, &status, 0), child);
@@ -122,7 +122,7 @@ static void room_that_is_not_there_is_found_out(void **unused)
 	rack_capacity_lab_begin(&lab);
 	assert_int_equal(room(&lab), 444);
 	assert_false(is_found_out(lab.h->sched));
-	lab.h->sched->rack_capacity.of[lab.search.shape->number % RACK_CAPACITY_SHAPES]
+	lab.h->sched->placement.rack_capacity.of[lab.search.shape->number % RACK_CAPACITY_SHAPES]
 	    .of_node[3]++;
 	assert_true(is_found_out(lab.h->sched));
 	harness_free(lab.h);

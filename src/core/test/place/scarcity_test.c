@@ -60,7 +60,7 @@ static int64_t scarcity_start(struct lab lab, int gpus, const char *models)
 static int scarcity(struct lab lab, const char *uuid)
 {
 	sched_prepare(lab.h->sched);
-	return scarcity_of(&lab.h->sched->scarcity, gpu(lab.h, uuid)->gpu_type);
+	return scarcity_of(&lab.h->sched->placement.scarcity, gpu(lab.h, uuid)->gpu_type);
 }
 
 static void where_nobody_insists_there_is_no_premium(void **unused)

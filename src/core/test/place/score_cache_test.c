@@ -38,8 +38,8 @@ static struct scorer scorer_of(struct lab lab, int64_t id, struct search *search
 	sched_prepare(lab.h->sched);
 	*search = search_of(job(lab.h, id));
 	filter_refresh(search->shape->filter, &lab.h->sched->cluster,
-	               lab.h->sched->cluster_version);
-	return scorer_begin(lab.h->sched, search);
+	               lab.h->sched->cluster.version);
+	return scorer_begin(&lab.h->sched->placement, search);
 }
 
 static void a_board_counts_the_nodes_that_fit(void **unused)
@@ -72,7 +72,7 @@ static void a_node_that_changed_is_scored_anew(void **unused)
 	for (size_t rank = 0; rank < 4; rank++) {
 		struct node *at = lab.h->sched->cluster.by_rank[rank];
 		struct choice choice;
-		bool fits = place_on_node(lab.h->sched, &search, at, &choice);
+		bool fits = place_on_node(&lab.h->sched->placement, &search, at, &choice);
 		assert_true(scorer_score(&scorer, at) == (fits ? choice.score : TOURNAMENT_NONE));
 	}
 	assert_true(before != TOURNAMENT_NONE);
@@ -90,7 +90,7 @@ static void a_node_fits_again_when_nothing_is_promised_there_any_more(void **unu
 	struct node *node = sched->cluster.by_rank[0];
 	node->promised = 1;
 	index_promised(&sched->index, node);
-	assert_false(score_cache_has_fit(sched, &search));
+	assert_false(score_cache_has_fit(&sched->placement, &search));
 	node->promised = 0;
 	index_promised(&sched->index, node);
 	assert_int_equal(scorer_of(lab, waiting, &search).cache->fits, 1);
@@ -161,10 +161,10 @@ static void a_node_fits_again_after_a_promise_that_a_board_only_glanced_at(void 
 	int64_t waiting = submit(lab.h, whole(lab.tenant, 1));
 	assert_int_equal(scorer_of(lab, waiting, &search).cache->fits, 4);
 	set_promised(lab, 1);
-	assert_false(score_cache_has_fit(lab.h->sched, &search));
+	assert_false(score_cache_has_fit(&lab.h->sched->placement, &search));
 	set_promised(lab, 0);
 	assert_int_equal(scorer_of(lab, waiting, &search).cache->fits, 4);
-	score_caches_check(lab.h->sched);
+	score_caches_check(&lab.h->sched->placement);
 	harness_free(lab.h);
 }
 
@@ -177,7 +177,7 @@ static bool is_found_out(struct sched *sched)
 	if (child == 0) {
 		signal(SIGABRT, SIG_DFL);
 		assert_non_null(freopen("/dev/null", "w", stderr));
-		score_caches_check(sched);
+		score_caches_check(&sched->placement);
 		_exit(0);
 	}
 	assert_int_equal(waitpid(child, &status, 0), child);

@@ -10,7 +10,8 @@
 
 #include "base/hash.h"
 #include "base/number.h"
-#include "core/predict/mixture.h"
+#include "core/predict/guess_text.h"
+#include "core/predict/learner.h"
 
 #define MINUTE INT64_C(60000)
 #define HOUR (60 * MINUTE)
@@ -25,21 +26,30 @@ static struct traits mixture_job_of(const char *user, const char *name, int64_t 
 	return traits;
 }
 
-static void learn(struct mixture *mixture, struct traits traits, int64_t took_ms)
+static struct crowd nobody; /* runs in most of these tests */
+
+static struct experience experience_of(struct traits traits, const struct foresight *foresight,
+                                       int64_t took_ms)
 {
-	struct foresight foresight;
-	struct learned learned;
-	mixture_foresee(mixture, &traits, NOW, &foresight);
-	struct guess *guess = foresight_guess(&foresight);
-	mixture_learn(mixture, &traits, guess, took_ms, &learned);
+	struct experience experience = { .traits = traits, .took_ms = took_ms };
+	struct guess *guess = foresight_guess(foresight);
+	guess_judge(guess, took_ms, &experience);
 	free(guess);
+	return experience;
 }
 
 static struct foresight foresee(const struct mixture *mixture, struct traits traits)
 {
 	struct foresight foresight;
-	mixture_foresee(mixture, &traits, NOW, &foresight);
+	mixture_foresee(mixture, &nobody, &traits, NOW, &foresight);
 	return foresight;
+}
+
+static void learn(struct mixture *mixture, struct traits traits, int64_t took_ms)
+{
+	struct foresight foresight = foresee(mixture, traits);
+	struct experience experience = experience_of(traits, &foresight, took_ms);
+	mixture_learn(mixture, &experience, CAPACITY);
 }
 
 static int64_t median(const struct mixture *mixture, struct traits traits)
@@ -75,7 +85,7 @@ static void jobs_are_expected_to_take_what_those_like_them_took(void **state)
 {
 	struct mixture mixture;
 	(void)state;
-	mixture_init(&mixture, CAPACITY);
+	mixture_init(&mixture);
 	for (int i = 0; i < 30; i++) {
 		learn(&mixture, mixture_job_of("ann", "train", 1), 3 * HOUR);
 		learn(&mixture, mixture_job_of("ann", "test", 1), MINUTE);
@@ -91,7 +101,7 @@ static void names_that_differ_only_in_digits_are_told_apart(void **state)
 {
 	struct mixture mixture;
 	(void)state;
-	mixture_init(&mixture, CAPACITY);
+	mixture_init(&mixture);
 	for (int i = 0; i < 30; i++) {
 		learn(&mixture, mixture_job_of("ann", "resnet50", 1), 4 * HOUR);
 		learn(&mixture, mixture_job_of("ann", "resnet18", 1), 10 * MINUTE);
@@ -106,7 +116,7 @@ static void a_new_number_in_a_name_is_expected_like_the_others(void **state)
 	struct mixture mixture;
 	char name[] = "run-10";
 	(void)state;
-	mixture_init(&mixture, CAPACITY);
+	mixture_init(&mixture);
 	for (int i = 0; i < 10; i++) {
 		learn(&mixture, mixture_job_of("ann", "eval", 1), 2 * MINUTE);
 		learn(&mixture, mixture_job_of("ann", name, 1), 5 * HOUR);
@@ -121,14 +131,14 @@ static void the_expert_that_is_right_is_named(void **state)
 	struct mixture mixture;
 	uint64_t seed = 1;
 	(void)state;
-	mixture_init(&mixture, CAPACITY);
-	assert_string_equal(foresee(&mixture, mixture_job_of("ann", "", 1)).basis, "nothing");
+	mixture_init(&mixture);
+	assert_int_equal(foresee(&mixture, mixture_job_of("ann", "", 1)).kind, EXPERT_KINDS);
 	for (int i = 0; i < 300; i++) {
 		struct traits traits = mixture_job_of("ann", "", 1 << random_below(&seed, 4));
 		learn(&mixture, traits, traits.size * 100);
 	}
 	struct foresight foresight = foresee(&mixture, mixture_job_of("ann", "", 4));
-	assert_string_equal(foresight.basis, "user and size");
+	assert_int_equal(foresight.kind, BY_USER_SIZE);
 	assert_true(foresight.samples > 30);
 	mixture_free(&mixture);
 }
@@ -138,17 +148,18 @@ static void jobs_that_outlast_the_others_teach_before_they_end(void **state)
 	struct mixture mixture;
 	struct traits traits = mixture_job_of("ann", "", 8);
 	(void)state;
-	mixture_init(&mixture, CAPACITY);
+	mixture_init(&mixture);
 	for (int i = 0; i < 200; i++)
 		learn(&mixture, mixture_job_of("bob", "", 1), i % 2 ? DAY : MINUTE);
 	int64_t before = soon(&mixture, traits);
 	for (int i = 0; i < 5; i++)
-		crowd_enter(&mixture.crowd, &traits, NOW - 5 * HOUR);
+		crowd_enter(&nobody, &traits, NOW - 5 * HOUR);
 	assert_true(soon(&mixture, traits) < before * 3 / 4);
 	for (int i = 0; i < 5; i++)
-		crowd_leave(&mixture.crowd, &traits, NOW - 5 * HOUR);
+		crowd_leave(&nobody, &traits, NOW - 5 * HOUR);
 	assert_int_equal(soon(&mixture, traits), before);
-	assert_int_equal(mixture.crowd.groups.count, 0);
+	assert_int_equal(nobody.groups.count, 0);
+	crowd_free(&nobody);
 	mixture_free(&mixture);
 }
 
@@ -157,7 +168,7 @@ static void no_answer_exceeds_the_limit(void **state)
 	struct mixture mixture;
 	struct traits traits = mixture_job_of("ann", "", 1);
 	(void)state;
-	mixture_init(&mixture, CAPACITY);
+	mixture_init(&mixture);
 	for (int i = 0; i < 20; i++)
 		learn(&mixture, traits, 5 * HOUR);
 	traits.limit_ms = HOUR;
@@ -176,7 +187,7 @@ static void what_is_left_depends_on_how_long_it_has_run(void **state)
 	struct mixture mixture;
 	struct traits traits = mixture_job_of("ann", "", 1);
 	(void)state;
-	mixture_init(&mixture, CAPACITY);
+	mixture_init(&mixture);
 	for (int i = 0; i < 100; i++)
 		learn(&mixture, traits, i % 2 ? DAY : MINUTE);
 	struct lifetime lifetime = foresee(&mixture, traits).lifetime;
@@ -192,7 +203,7 @@ static void answers_agree_with_each_other(void **state)
 	struct mixture mixture;
 	uint64_t seed = 7;
 	(void)state;
-	mixture_init(&mixture, CAPACITY);
+	mixture_init(&mixture);
 	for (int i = 0; i < 500; i++) {
 		learn(&mixture, mixture_job_of("ann", "", 1),
 		      (int64_t)random_below(&seed, 1 << 24) + 1);
@@ -212,46 +223,77 @@ static void answers_agree_with_each_other(void **state)
 	mixture_free(&mixture);
 }
 
-/* Random jobs of a few users, of which some are in flight; the last ones' bytes. */
-static uint64_t run_history(uint64_t seed, int64_t capacity, int count, bool reorder)
+/* What was learned so far, as a store would have it. */
+struct diary {
+	struct experience experiences[4000];
+	int64_t segments[4000];
+	bool closes[4000];
+	int count;
+};
+
+static void diary_replay(const struct diary *diary, struct learner *learner, int64_t most)
 {
-	enum { FLYING = 16 };
-	struct mixture mixture;
+	int last = diary->count - 1;
+	int64_t segment = diary->segments[last] + diary->closes[last];
+	for (int i = 0; i <= last; i++)
+		if (diary->segments[i] >= segment - 1)
+			learner_replay(learner, &diary->experiences[i], most, diary->segments[i],
+			               diary->closes[i]);
+}
+
+/* Random jobs of a few users, of which some are in flight. With `restart` now and then a
+ * new learner replays what is kept of the past. Returns a hash of all that was foreseen. */
+static uint64_t run_history(uint64_t seed, int64_t most, int count, int restart)
+{
+	enum { FLYING = 16, SIZE = 150 };
+	static struct diary diary;
+	struct learner learner;
+	struct crowd crowd = { 0 };
 	struct traits flying[FLYING] = { 0 };
 	struct guess *guesses[FLYING] = { 0 };
-	uint64_t hash = 0;
+	uint64_t hash = 0, key;
 	static const char *const users[] = { "ann", "bob", "eve" };
 	static const char *const names[] = { "", "train-1", "train-2", "eval" };
-	mixture_init(&mixture, capacity);
+	diary.count = 0;
+	learner_init(&learner);
 	for (int i = 0; i < count; i++) {
 		int64_t now_ms = NOW + i * MINUTE;
 		int at = (int)random_below(&seed, FLYING);
-		struct learned learned;
 		if (guesses[at]) {
-			int64_t took_ms = (int64_t)random_below(&seed, 1 << 22) + 1;
-			mixture_learn(&mixture, &flying[at], guesses[at], took_ms, &learned);
-			crowd_leave(&mixture.crowd, &flying[at], (int64_t)flying[at].tenant);
+			struct experience *experience = &diary.experiences[diary.count];
+			*experience =
+			    (struct experience){ .traits = flying[at],
+				                 .took_ms =
+				                     (int64_t)random_below(&seed, 1 << 22) + 1 };
+			guess_judge(guesses[at], experience->took_ms, experience);
+			diary.segments[diary.count] = learner.mixture.experts.segment;
+			diary.closes[diary.count] = learner_learn(&learner, experience, most, SIZE);
+			diary.count++;
+			crowd_leave(&crowd, &flying[at], (int64_t)flying[at].tenant);
 			free(guesses[at]);
-			assert_true((int64_t)mixture.experts.by_id.count <= capacity);
+			assert_true((int64_t)learner.mixture.experts.by_id.count <= most);
 		}
 		flying[at] =
 		    mixture_job_of(users[random_below(&seed, 3)], names[random_below(&seed, 4)],
 		                   (int64_t)random_below(&seed, 9));
 		flying[at].limit_ms = (int64_t)random_below(&seed, 3) * HOUR;
 		flying[at].tenant = (uint64_t)now_ms;
-		struct foresight foresight;
-		memset(&foresight, 0, sizeof(foresight));
-		mixture_foresee(&mixture, &flying[at], now_ms, &foresight);
-		guesses[at] = foresight_guess(&foresight);
-		crowd_enter(&mixture.crowd, &flying[at], now_ms);
-		hash = hash_combine(hash, hash_bytes(&foresight.lifetime.durations,
-		                                     sizeof(foresight.lifetime.durations)));
-		if (reorder && i == count / 2)
-			experts_sort(&mixture.experts);
+		const struct foresight *foresight =
+		    learner_foresee(&learner, &crowd, &flying[at], now_ms, &key);
+		guesses[at] = foresight_guess(foresight);
+		crowd_enter(&crowd, &flying[at], now_ms);
+		hash = hash_combine(hash, hash_bytes(&foresight->lifetime.durations,
+		                                     sizeof(foresight->lifetime.durations)));
+		if (restart > 0 && i % restart == restart - 1) {
+			learner_free(&learner);
+			learner_init(&learner);
+			diary_replay(&diary, &learner, most);
+		}
 	}
 	for (int i = 0; i < FLYING; i++)
 		free(guesses[i]);
-	mixture_free(&mixture);
+	learner_free(&learner);
+	crowd_free(&crowd);
 	return hash;
 }
 
@@ -259,36 +301,71 @@ static void equal_histories_give_equal_bytes(void **state)
 {
 	(void)state;
 	for (uint64_t seed = 1; seed <= 5; seed++) {
-		uint64_t once = run_history(seed, 60, 2000, false);
-		assert_true(once == run_history(seed, 60, 2000, false));
-		assert_true(once == run_history(seed, 60, 2000, true));
-		assert_true(once != run_history(seed, 61, 2000, false));
+		uint64_t once = run_history(seed, 60, 2000, 0);
+		assert_true(once == run_history(seed, 60, 2000, 0));
+		assert_true(once != run_history(seed, 61, 2000, 0));
 	}
+}
+
+static void a_restart_changes_nothing(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= 5; seed++)
+		assert_true(run_history(seed, 1000, 2000, 0) ==
+		            run_history(seed, 1000, 2000, (int)(100 + 7 * seed)));
+}
+
+static void what_was_said_can_be_written_and_read(void **state)
+{
+	struct mixture mixture;
+	char text[GUESS_TEXT_MAX + 1], again[GUESS_TEXT_MAX + 1];
+	struct traits traits = mixture_job_of("ann", "train-1", 4);
+	(void)state;
+	mixture_init(&mixture);
+	for (int i = 0; i < 10; i++)
+		learn(&mixture, traits, (i + 1) * HOUR);
+	struct foresight foresight = foresee(&mixture, traits);
+	struct guess *guess = foresight_guess(&foresight);
+	guess_write(text, guess);
+	struct guess *read = guess_read(text);
+	assert_non_null(read);
+	guess_write(again, read);
+	assert_string_equal(again, text);
+	text[0] = 'z';
+	assert_null(guess_read(text));
+	assert_null(guess_read("0"));
+	struct experience experience = experience_of(traits, &foresight, HOUR), other = { 0 };
+	judged_write(text, &experience);
+	assert_true(judged_read(text, &other));
+	assert_int_equal(other.count, guess->count);
+	assert_false(judged_read("00zzz0", &other));
+	free(guess);
+	free(read);
+	mixture_free(&mixture);
 }
 
 static void the_expert_that_learned_longest_ago_makes_room(void **state)
 {
 	struct mixture mixture;
-	struct learned learned;
 	struct traits ann = mixture_job_of("ann", "", 1), bob = mixture_job_of("bob", "", 1);
 	(void)state;
-	mixture_init(&mixture, EXPERTS_MIN);
-	mixture_learn(&mixture, &ann, NULL, HOUR, &learned);
-	assert_int_equal(learned.count, 4);
-	for (int64_t gpus = 1; gpus < 20; gpus++) {
+	mixture_init(&mixture);
+	mixture_learn(&mixture, &(struct experience){ .traits = ann, .took_ms = HOUR }, 30);
+	assert_int_equal(mixture.experts.by_id.count, 4);
+	for (int64_t gpus = 1; gpus < 40; gpus++) {
 		bob.size = gpus * 1000;
-		mixture_learn(&mixture, &bob, NULL, HOUR, &learned);
+		mixture_learn(&mixture, &(struct experience){ .traits = bob, .took_ms = HOUR }, 30);
+	}
+	assert_int_equal(mixture.experts.by_id.count, 30);
+	assert_null(experts_memory(&mixture.experts, traits_key(&ann, BY_USER)));
+	assert_non_null(experts_memory(&mixture.experts, traits_key(&bob, BY_USER)));
+	assert_non_null(experts_memory(&mixture.experts, traits_key(&ann, BY_NOTHING)));
+	for (int64_t gpus = 40; gpus < 60; gpus++) {
+		bob.size = gpus * 1000;
+		mixture_learn(&mixture, &(struct experience){ .traits = bob, .took_ms = HOUR },
+		              EXPERTS_MIN);
 	}
 	assert_int_equal(mixture.experts.by_id.count, EXPERTS_MIN);
-	assert_null(experts_find(&mixture.experts, traits_key(&ann, BY_USER)));
-	assert_non_null(experts_find(&mixture.experts, traits_key(&bob, BY_USER)));
-	assert_non_null(experts_find(&mixture.experts, traits_key(&ann, BY_NOTHING)));
-	mixture.experts.capacity = EXPERTS_MIN - 3;
-	for (int64_t gpus = 20; gpus < 25; gpus++) {
-		bob.size = gpus * 1000;
-		mixture_learn(&mixture, &bob, NULL, HOUR, &learned);
-	}
-	assert_int_equal(mixture.experts.by_id.count, EXPERTS_MIN - 3);
 	mixture_free(&mixture);
 }
 
@@ -296,12 +373,12 @@ static void logits_stay_within_bounds(void **state)
 {
 	struct mixture mixture;
 	(void)state;
-	mixture_init(&mixture, CAPACITY);
+	mixture_init(&mixture);
 	for (int i = 0; i < 20000; i++)
 		learn(&mixture, mixture_job_of("ann", "train", 1), HOUR);
 	for (int voice = 0; voice < VOICES; voice++)
 		for (int context = 0; context < CONTEXTS; context++)
-			assert_in_range(mixture.logits[voice][context] + LOGIT_MAX, 0,
+			assert_in_range(mixture.now.of[voice][context] + LOGIT_MAX, 0,
 			                2 * LOGIT_MAX);
 	mixture_free(&mixture);
 }
@@ -319,6 +396,8 @@ int main(void)
 		cmocka_unit_test(what_is_left_depends_on_how_long_it_has_run),
 		cmocka_unit_test(answers_agree_with_each_other),
 		cmocka_unit_test(equal_histories_give_equal_bytes),
+		cmocka_unit_test(a_restart_changes_nothing),
+		cmocka_unit_test(what_was_said_can_be_written_and_read),
 		cmocka_unit_test(the_expert_that_learned_longest_ago_makes_room),
 		cmocka_unit_test(logits_stay_within_bounds),
 	};

@@ -1,445 +1,323 @@
-/* predict_test.c - what is expected of a job after what others took */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
+/* predict_test.c - what is expected of jobs, and what of that is stored */
+#include "core/test/harness.h"
 
-#include <cmocka.h>
+#define MINUTE INT64_C(60000)
 
-#include "core/predict/traits.h"
-#include "core/queue/predict.h"
+/* A tenant and a node of eight GPUs. */
+struct lab {
+	struct harness *h;
+	int64_t tenant;
+};
 
-#define MINUTE 60000
-#define NOW INT64_C(1700000000000)
-
-static struct job_record job_of(int64_t tenant_id, const char *name, int32_t gpus)
+static struct lab predict_lab_new(void)
 {
-	return (struct job_record){
-		.tenant_id = tenant_id,
-		.name = name,
-		.gpu_kind = GPU_WHOLE,
-		.gpu_count = gpus,
-		.tasks = 1,
-	};
+	struct lab lab = { .h = harness_new() };
+
+	add_node(lab.h, "n1", 8, 80000);
+	lab.tenant = put_tenant(lab.h, tenant_named("lab"));
+	return lab;
 }
 
-static void ignore(void *context, const struct lesson_record *lesson)
+static struct job_record named(struct lab lab, const char *name)
 {
-	(void)context;
-	(void)lesson;
+	struct job_record job = whole(lab.tenant, 1);
+	job.name = name;
+	return job;
 }
 
-static void learn(struct predictor *predictor, struct job_record job, int64_t took_ms)
+/* Submits and runs it; how it ends. */
+static int64_t predict_run(struct lab lab, struct job_record record, int64_t took_ms,
+                           int64_t exit_code)
 {
-	predict_learn(predictor, &job, &(struct likeness){ 0 }, took_ms, NOW, ignore, NULL);
+	int64_t id = submit(lab.h, record);
+	pass(lab.h);
+	time_passes(lab.h, took_ms);
+	end_job(lab.h, id, exit_code);
+	return id;
 }
 
-static struct prediction expect(const struct predictor *predictor, struct job_record job)
+static const struct job_state_record *expect(struct lab lab, struct job_record record)
 {
-	return predict_job(predictor, &job, &(struct likeness){ 0 });
+	return &job(lab.h, submit(lab.h, record))->s;
 }
 
-/* Durations are kept as logarithms: a thousandth is lost. */
-static void assert_about(int64_t actual, int64_t expected)
+static void assert_within(int64_t value, int64_t wanted, int64_t percent)
 {
-	assert_in_range(actual, expected - expected / 1000, expected + expected / 1000);
+	assert_in_range(value, wanted - wanted * percent / 100, wanted + wanted * percent / 100);
 }
 
-static void nothing_is_known_at_first(void **state)
+static void nothing_is_expected_at_first(void **state)
 {
+	struct lab lab = predict_lab_new();
 	(void)state;
-	struct predictor predictor = { 0 };
-	struct prediction prediction = expect(&predictor, job_of(1, "train-1", 1));
-	assert_int_equal(prediction.expected_ms, 0);
-	assert_int_equal(prediction.confidence, 0);
-	assert_int_equal(prediction.samples, 0);
-	assert_string_equal(prediction.basis, "nothing");
-	predict_free(&predictor);
+	const struct job_state_record *s = expect(lab, named(lab, "train"));
+	assert_int_equal(s->expected_ms, 0);
+	assert_int_equal(s->expected_p90_ms, 0);
+	assert_int_equal(s->confidence, 0);
+	harness_free(lab.h);
 }
 
-static void without_lessons_the_maximum_runtime_is_expected(void **state)
+static void without_experience_the_maximum_runtime_is_expected(void **state)
 {
+	struct lab lab = predict_lab_new();
+	struct job_record record = named(lab, "train");
 	(void)state;
-	struct predictor predictor = { 0 };
-	struct job_record job = job_of(1, "train-1", 1);
-	job.max_runtime_ms = 30 * MINUTE;
-	struct prediction prediction = predict_job(&predictor, &job, &(struct likeness){ 0 });
-	assert_int_equal(prediction.expected_ms, 30 * MINUTE);
-	assert_int_equal(prediction.confidence, 100);
-	assert_string_equal(prediction.basis, "maximum runtime");
-	predict_free(&predictor);
+	record.max_runtime_ms = 7 * MINUTE;
+	const struct job_state_record *s = expect(lab, record);
+	assert_int_equal(s->expected_ms, 7 * MINUTE);
+	assert_int_equal(s->expected_p90_ms, 7 * MINUTE);
+	assert_int_equal(s->confidence, 100);
+	harness_free(lab.h);
 }
 
-static void a_job_is_expected_to_take_what_those_of_its_name_took(void **state)
+static void jobs_are_expected_to_take_what_those_of_their_name_took(void **state)
 {
+	struct lab lab = predict_lab_new();
 	(void)state;
-	struct predictor predictor = { 0 };
-	for (int i = 0; i < 5; i++)
-		learn(&predictor, job_of(1, "train-1", 1), 20 * MINUTE);
-	struct prediction prediction = expect(&predictor, job_of(1, "train-2", 1));
-	assert_about(prediction.expected_ms, 20 * MINUTE);
-	assert_int_equal(prediction.samples, 5);
-	assert_string_equal(prediction.basis, "tenant and name");
-	predict_free(&predictor);
-}
-
-static void any_duration_is_learned_to_a_thousandth(void **state)
-{
-	(void)state;
-	uint64_t seed = 3;
-	for (int i = 0; i < 2000; i++) {
-		struct predictor predictor = { 0 };
-		int64_t took_ms = (int64_t)(random_next(&seed) >> (1 + random_below(&seed, 63)));
-		took_ms = max64(took_ms, 1);
-		learn(&predictor, job_of(1, "x", 1), took_ms);
-		int64_t expected_ms = expect(&predictor, job_of(1, "x", 1)).expected_ms;
-		assert_true(expected_ms >= 1);
-		assert_about(expected_ms, took_ms);
-		predict_free(&predictor);
+	for (int i = 0; i < 10; i++) {
+		predict_run(lab, named(lab, "train"), 100 * MINUTE, 0);
+		predict_run(lab, named(lab, "eval"), 2 * MINUTE, 0);
 	}
+	const struct job_state_record *s = expect(lab, named(lab, "train"));
+	assert_within(s->expected_ms, 100 * MINUTE, 15);
+	assert_in_range(s->expected_p90_ms, s->expected_ms, 3 * s->expected_ms);
+	assert_true(s->confidence > 600);
+	assert_within(expect(lab, named(lab, "eval"))->expected_ms, 2 * MINUTE, 20);
+	harness_free(lab.h);
 }
 
-static void the_narrowest_kind_with_three_samples_is_used(void **state)
+static void users_of_a_tenant_are_told_apart(void **state)
 {
+	struct lab lab = predict_lab_new();
+	struct job_record ann = named(lab, "train"), bob = named(lab, "train");
 	(void)state;
-	struct predictor predictor = { 0 };
-	const struct job_record own = job_of(1, "train-1", 2);
-	for (int i = 0; i < 3; i++)
-		learn(&predictor, job_of(9, "other", 2), MINUTE);
-	assert_string_equal(expect(&predictor, own).basis, "size");
-	assert_about(expect(&predictor, own).expected_ms, MINUTE);
-
-	for (int i = 0; i < 3; i++)
-		learn(&predictor, job_of(1, "else", 2), 2 * MINUTE);
-	assert_string_equal(expect(&predictor, own).basis, "tenant and size");
-	assert_about(expect(&predictor, own).expected_ms, 2 * MINUTE);
-
-	for (int i = 0; i < 3; i++)
-		learn(&predictor, job_of(9, "train-7", 64), 4 * MINUTE);
-	assert_string_equal(expect(&predictor, own).basis, "name");
-	assert_about(expect(&predictor, own).expected_ms, 4 * MINUTE);
-
-	for (int i = 0; i < 2; i++)
-		learn(&predictor, own, 8 * MINUTE);
-	assert_string_equal(expect(&predictor, own).basis, "name");
-	learn(&predictor, own, 8 * MINUTE);
-	assert_string_equal(expect(&predictor, own).basis, "tenant and name");
-	assert_about(expect(&predictor, own).expected_ms, 8 * MINUTE);
-	predict_free(&predictor);
+	ann.user = "ann";
+	bob.user = "bob";
+	for (int i = 0; i < 10; i++) {
+		predict_run(lab, ann, 100 * MINUTE, 0);
+		predict_run(lab, bob, 2 * MINUTE, 0);
+	}
+	assert_within(expect(lab, ann)->expected_ms, 100 * MINUTE, 20);
+	assert_within(expect(lab, bob)->expected_ms, 2 * MINUTE, 20);
+	harness_free(lab.h);
 }
 
-static void one_sample_is_better_than_none(void **state)
+static void jobs_that_fail_are_learned_from(void **state)
 {
+	struct lab lab = predict_lab_new();
 	(void)state;
-	struct predictor predictor = { 0 };
-	learn(&predictor, job_of(9, "other", 1), MINUTE);
-	struct prediction wide = expect(&predictor, job_of(1, "train", 1));
-	assert_string_equal(wide.basis, "size");
-	assert_int_equal(wide.samples, 1);
-	learn(&predictor, job_of(1, "train", 1), 2 * MINUTE);
-	struct prediction narrow = expect(&predictor, job_of(1, "train", 1));
-	assert_string_equal(narrow.basis, "tenant and name");
-	assert_about(narrow.expected_ms, 2 * MINUTE);
-	predict_free(&predictor);
+	for (int i = 0; i < 5; i++)
+		predict_run(lab, named(lab, "broken"), MINUTE, 1);
+	assert_within(expect(lab, named(lab, "broken"))->expected_ms, MINUTE, 15);
+	harness_free(lab.h);
 }
 
 static void no_more_than_the_maximum_runtime_is_expected(void **state)
 {
+	struct lab lab = predict_lab_new();
+	struct job_record record = named(lab, "train");
 	(void)state;
-	struct predictor predictor = { 0 };
-	struct job_record job = job_of(1, "train", 1);
-	for (int i = 0; i < 4; i++)
-		learn(&predictor, job, 60 * MINUTE);
-	job.max_runtime_ms = 10 * MINUTE;
-	assert_int_equal(predict_job(&predictor, &job, &(struct likeness){ 0 }).expected_ms,
-	                 10 * MINUTE);
-	assert_string_equal(predict_job(&predictor, &job, &(struct likeness){ 0 }).basis,
-	                    "tenant and name");
-	predict_free(&predictor);
+	for (int i = 0; i < 5; i++)
+		predict_run(lab, record, 60 * MINUTE, 0);
+	record.max_runtime_ms = 10 * MINUTE;
+	const struct job_state_record *s = expect(lab, record);
+	assert_true(s->expected_ms <= 10 * MINUTE);
+	assert_true(s->expected_p90_ms <= 10 * MINUTE);
+	harness_free(lab.h);
 }
 
-static void confidence_grows_with_agreement(void **state)
+static void sizes_are_compared_however_they_are_asked_for(void **state)
 {
+	struct lab lab = predict_lab_new();
 	(void)state;
-	struct predictor predictor = { 0 };
-	int64_t before = 0;
-	for (int i = 0; i < 100; i++) {
-		learn(&predictor, job_of(1, "train", 1), 20 * MINUTE);
-		int64_t confidence = expect(&predictor, job_of(1, "train", 1)).confidence;
-		assert_true(confidence > before || confidence > 950);
-		assert_true(confidence < 1000);
-		before = confidence;
+	struct job_record half = fraction(lab.tenant, 500), memory_half = memory(lab.tenant, 32768);
+	assert_int_equal(predict_traits(&half).size, 500);
+	assert_int_equal(predict_traits(&memory_half).size, 500);
+	struct job_record four = whole(lab.tenant, 4), split = whole(lab.tenant, 1);
+	split.split_gpus = 4;
+	assert_int_equal(predict_traits(&four).size, 4000);
+	assert_int_equal(predict_traits(&split).size, 4000);
+	harness_free(lab.h);
+}
+
+static int count_effects(const struct harness *h, enum effect_kind kind, enum record_kind record)
+{
+	int count = 0;
+	for (size_t i = 0; i < h->effects.count; i++)
+		count += h->effects.at[i].kind == kind && h->effects.at[i].record_kind == record;
+	return count;
+}
+
+static void what_was_said_is_kept_until_the_job_is_over(void **state)
+{
+	struct lab lab = predict_lab_new();
+	(void)state;
+	int64_t id = submit(lab.h, named(lab, "train"));
+	assert_int_equal(count_effects(lab.h, EFFECT_PUT, RECORD_GUESS), 1);
+	assert_int_equal(lab.h->sched->predictor.guesses.count, 1);
+	must(lab.h, cancel(lab.h, id));
+	assert_int_equal(count_effects(lab.h, EFFECT_DELETE, RECORD_GUESS), 1);
+	assert_int_equal(count_effects(lab.h, EFFECT_PUT, RECORD_OUTCOME), 0);
+	assert_int_equal(lab.h->sched->predictor.guesses.count, 0);
+	harness_free(lab.h);
+}
+
+static void elements_of_an_array_share_what_was_said(void **state)
+{
+	struct lab lab = predict_lab_new();
+	struct submit_command submit_all = { .job = named(lab, "sweep"),
+		                             .array_from = 1,
+		                             .array_to = 4 };
+	(void)state;
+	must(lab.h, harness_apply(
+			lab.h, (struct command){ .kind = COMMAND_SUBMIT, .submit = submit_all }));
+	int64_t first = lab.h->effects.reply_id;
+	assert_int_equal(count_effects(lab.h, EFFECT_PUT, RECORD_GUESS), 1);
+	pass(lab.h);
+	time_passes(lab.h, MINUTE);
+	for (int64_t id = first; id < first + 4; id++) {
+		assert_int_equal(lab.h->sched->predictor.guesses.count, 1);
+		end_job(lab.h, id, 0);
 	}
-	assert_true(before > 970);
-	predict_free(&predictor);
+	assert_int_equal(lab.h->sched->predictor.guesses.count, 0);
+	assert_int_equal(lab.h->sched->predictor.learner.filled, 4);
+	assert_int_equal(lab.h->sched->predictor.crowd.groups.count, 0);
+	harness_free(lab.h);
 }
 
-/* Alternating durations whose ratio is 2^spread. */
-static int64_t confidence_at(int spread)
+static void jobs_that_are_alike_share_what_was_said_until_one_ends(void **state)
 {
-	struct predictor predictor = { 0 };
-	for (int i = 0; i < 40; i++)
-		learn(&predictor, job_of(1, "train", 1),
-		      i % 2 ? MINUTE : (int64_t)MINUTE << spread);
-	int64_t confidence = expect(&predictor, job_of(1, "train", 1)).confidence;
-	predict_free(&predictor);
-	return confidence;
-}
-
-static void confidence_falls_with_spread(void **state)
-{
+	struct lab lab = predict_lab_new();
 	(void)state;
-	for (int spread = 0; spread < 16; spread++)
-		assert_true(confidence_at(spread) > confidence_at(spread + 1));
-	assert_true(confidence_at(16) < 100);
+	predict_run(lab, named(lab, "train"), MINUTE, 0);
+	int64_t first = submit(lab.h, named(lab, "train"));
+	int64_t second = submit(lab.h, named(lab, "train"));
+	assert_int_equal(count_effects(lab.h, EFFECT_PUT, RECORD_GUESS), 0);
+	assert_int_equal(job(lab.h, second)->s.guess, first);
+	pass(lab.h);
+	time_passes(lab.h, MINUTE);
+	end_job(lab.h, first, 0);
+	int64_t third = submit(lab.h, named(lab, "train"));
+	assert_int_equal(job(lab.h, third)->s.guess, third);
+	assert_int_equal(lab.h->sched->predictor.guesses.count, 2);
+	harness_free(lab.h);
 }
 
-static void what_changed_for_good_is_learned_anew(void **state)
+static void few_experts_are_kept_where_memory_is_short(void **state)
 {
+	struct lab lab = predict_lab_new();
+	struct config_record config = config_default();
+	char name[] = "job-aa";
 	(void)state;
-	struct predictor predictor = { 0 };
-	for (int i = 0; i < 10000; i++)
-		learn(&predictor, job_of(1, "train", 1), 60 * MINUTE);
-	for (int i = 0; i < 200; i++)
-		learn(&predictor, job_of(1, "train", 1), 5 * MINUTE);
-	int64_t expected_ms = expect(&predictor, job_of(1, "train", 1)).expected_ms;
-	assert_in_range(expected_ms, 5 * MINUTE, 5 * MINUTE + MINUTE / 4);
-	predict_free(&predictor);
-}
-
-/* The sizes of jobs of different tenants and names are seen through what they share. */
-static bool same_size(struct job_record one, struct job_record other)
-{
-	struct predictor predictor = { 0 };
-	one.tenant_id = 1;
-	one.name = "one";
-	other.tenant_id = 2;
-	other.name = "other";
-	learn(&predictor, one, MINUTE);
-	bool same = expect(&predictor, other).samples == 1;
-	predict_free(&predictor);
-	return same;
-}
-
-static void size_is_the_gpus_asked_for_however_they_are_asked_for(void **state)
-{
-	(void)state;
-	const int64_t uneven[] = { 32768, 32768 };
-	struct job_record none = { .gpu_kind = GPU_NONE, .gpu_count = 4, .tasks = 8 };
-	struct job_record one = { .gpu_kind = GPU_WHOLE, .gpu_count = 1, .tasks = 1 };
-	struct job_record eight = { .gpu_kind = GPU_WHOLE, .gpu_count = 8, .tasks = 1 };
-	struct job_record gang = { .gpu_kind = GPU_WHOLE, .gpu_count = 2, .tasks = 4 };
-	struct job_record split = { .gpu_kind = GPU_WHOLE, .split_gpus = 8, .tasks = 1 };
-	struct job_record half = {
-		.gpu_kind = GPU_FRACTION, .gpu_count = 1, .fraction = 500, .tasks = 1
-	};
-	struct job_record memory = {
-		.gpu_kind = GPU_MEMORY, .gpu_count = 2, .memory_mib = 16384, .tasks = 1
-	};
-	struct job_record parts = {
-		.gpu_kind = GPU_UNEVEN, .gpu_count = 2, .uneven = { uneven, 2 }, .tasks = 1
-	};
-	struct job_record huge = { .gpu_kind = GPU_WHOLE,
-		                   .gpu_count = INT32_MAX,
-		                   .tasks = INT64_MAX };
-
-	assert_true(same_size(eight, gang));
-	assert_true(same_size(eight, split));
-	assert_true(same_size(half, memory));
-	assert_true(same_size(one, parts));
-	assert_true(same_size(huge, huge));
-	assert_false(same_size(one, half));
-	assert_false(same_size(one, eight));
-	assert_false(same_size(one, none));
-	assert_false(same_size(half, none));
-}
-
-static void any_name_can_be_learned_from(void **state)
-{
-	(void)state;
-	char longest[1000] = "";
-	memset(longest, 'q', 999);
-	const char *const names[] = { "", "#", "123", "\xff\xfe", longest };
-	for (size_t i = 0; i < 5; i++) {
-		struct predictor predictor = { 0 };
-		for (int n = 0; n < 3; n++)
-			learn(&predictor, job_of(1, names[i], 1), MINUTE);
-		struct prediction prediction = expect(&predictor, job_of(1, names[i], 1));
-		assert_string_equal(prediction.basis, "tenant and name");
-		assert_about(prediction.expected_ms, MINUTE);
-		predict_free(&predictor);
+	config.predict_experts = 20;
+	configure(lab.h, config);
+	for (int i = 0; i < 26; i++) {
+		name[5] = (char)('a' + i);
+		predict_run(lab, named(lab, name), MINUTE, 0);
+		assert_true(lab.h->sched->predictor.learner.mixture.experts.by_id.count <= 20);
 	}
+	harness_free(lab.h);
 }
 
-static void a_name_is_never_taken_for_a_size(void **state)
+/* Each is a record; those of segments that are not needed go. */
+static void outcomes_of_the_last_jobs_are_kept(void **state)
 {
+	struct lab lab = predict_lab_new();
+	struct config_record config = config_default();
 	(void)state;
-	struct predictor predictor = { 0 };
-	learn(&predictor, job_of(1, "size:a", 1), MINUTE);
-	assert_int_equal(predictor.lessons.count, 4);
-	learn(&predictor, job_of(1, "size:b", 1), MINUTE);
-	assert_int_equal(predictor.lessons.count, 6);
-	predict_free(&predictor);
-}
-
-/* A small store: the last record of each lesson, in the order of first changes. */
-struct store {
-	struct lesson_record rows[256];
-	char patterns[256][140];
-	size_t count;
-	uint64_t digest; /* of all changes, in order */
-};
-
-static void keep(void *context, const struct lesson_record *lesson)
-{
-	struct store *store = context;
-	size_t at = 0;
-	while (at < store->count && store->rows[at].id != lesson->id)
-		at++;
-	assert_true(at < 256);
-	store->count += at == store->count;
-	store->digest = store->digest * 1000003 + (uint64_t)(lesson->id + lesson->mean);
-	store->digest = store->digest * 1000003 + (uint64_t)(lesson->samples + lesson->spread);
-	store->rows[at] = *lesson;
-	assert_true(strlen(lesson->pattern) < sizeof(store->patterns[at]));
-	memcpy(store->patterns[at], lesson->pattern, strlen(lesson->pattern) + 1);
-	store->rows[at].pattern = store->patterns[at];
-}
-
-static struct job_record any_job(uint64_t *seed)
-{
-	static const char *const names[] = { "train-1", "eval-2", "3f2a9c1b7", "", "sweep/x" };
-	return job_of(1 + (int64_t)random_below(seed, 3), names[random_below(seed, 5)],
-	              1 + (int32_t)random_below(seed, 8));
-}
-
-static void learn_many(struct predictor *predictor, struct store *store, uint64_t seed, int count)
-{
-	for (int i = 0; i < count; i++) {
-		struct job_record job = any_job(&seed);
-		int64_t took_ms = 1 + (int64_t)random_below(&seed, 100 * MINUTE);
-		predict_learn(predictor, &job, &(struct likeness){ 0 }, took_ms, NOW + i, keep,
-		              store);
+	config.predict_jobs = 10;
+	configure(lab.h, config);
+	for (int i = 1; i <= 100; i++) {
+		predict_run(lab, named(lab, "train"), MINUTE, 0);
+		const struct predictor *predictor = &lab.h->sched->predictor;
+		assert_int_equal(predictor->last_outcome, i);
+		assert_true(predictor->stored_from >= i - 30);
+		assert_in_range(predictor->learner.before + predictor->learner.filled,
+		                i < 10 ? i : 10, 20);
 	}
+	harness_free(lab.h);
 }
 
-static void load_all(struct predictor *predictor, const struct store *store)
+static void without_a_window_nothing_is_learned(void **state)
 {
-	struct error error;
-	for (size_t i = store->count; i-- > 0;)
-		assert_true(predict_load(predictor, &store->rows[i], &error));
-}
-
-static void a_loaded_predictor_goes_on_as_if_it_had_never_stopped(void **state)
-{
+	struct lab lab = predict_lab_new();
+	struct config_record config = config_default();
 	(void)state;
-	static struct store store, again;
-	struct predictor predictor = { 0 }, loaded = { 0 };
-	learn_many(&predictor, &store, 5, 500);
-	load_all(&loaded, &store);
-	again = store;
-	learn_many(&predictor, &store, 6, 500);
-	learn_many(&loaded, &again, 6, 500);
-	assert_int_equal(store.digest, again.digest);
-
-	uint64_t seed = 7;
-	for (int i = 0; i < 200; i++) {
-		struct job_record job = any_job(&seed);
-		struct prediction one = predict_job(&predictor, &job, &(struct likeness){ 0 });
-		struct prediction other = predict_job(&loaded, &job, &(struct likeness){ 0 });
-		assert_int_equal(one.expected_ms, other.expected_ms);
-		assert_int_equal(one.confidence, other.confidence);
-		assert_int_equal(one.samples, other.samples);
-		assert_ptr_equal(one.basis, other.basis);
-	}
-	predict_free(&predictor);
-	predict_free(&loaded);
+	config.predict_jobs = 0;
+	configure(lab.h, config);
+	for (int i = 0; i < 5; i++)
+		predict_run(lab, named(lab, "train"), MINUTE, 0);
+	assert_int_equal(expect(lab, named(lab, "train"))->expected_ms, 0);
+	assert_int_equal(lab.h->sched->predictor.last_outcome, 0);
+	harness_free(lab.h);
 }
 
-/* The numbers are written down: every compiler and machine must find them. */
-static void the_same_jobs_teach_the_same_everywhere(void **state)
+/* What counts is all that it ran, if it resumes where it was stopped. */
+static void runs_of_a_job_that_resumes_add_up(void **state)
 {
+	struct lab lab = predict_lab_new();
+	struct job_record record = named(lab, "train");
 	(void)state;
-	static struct store store;
-	struct predictor predictor = { 0 };
-	const int64_t took_ms[] = { 60000, 90000, 45000, 600000 };
-	struct job_record job = job_of(1, "train", 1);
-	for (int i = 0; i < 4; i++)
-		predict_learn(&predictor, &job, &(struct likeness){ 0 }, took_ms[i], NOW, keep,
-		              &store);
-	assert_int_equal(store.rows[0].mean, 17148);
-	assert_int_equal(store.rows[0].spread, 1167);
-	assert_int_equal(predict_job(&predictor, &job, &(struct likeness){ 0 }).expected_ms,
-	                 109920);
-	assert_int_equal(predict_job(&predictor, &job, &(struct likeness){ 0 }).confidence, 203);
-	predict_free(&predictor);
+	record.movable = true;
+	int64_t id = submit(lab.h, record);
+	pass(lab.h);
+	time_passes(lab.h, 10 * MINUTE);
+	int64_t reservation = job(lab.h, id)->tasks[0].reservation->id;
+	must(lab.h, harness_apply(lab.h, (struct command){ .kind = COMMAND_REQUEUE, .id = id }));
+	must(lab.h, to_task(lab.h, COMMAND_MEMORY_RELEASED, reservation, 0, false));
+	pass(lab.h);
+	assert_int_equal(predict_age(job(lab.h, id), lab.h->now_ms), 10 * MINUTE);
+	time_passes(lab.h, 5 * MINUTE);
+	assert_int_equal(predict_age(job(lab.h, id), lab.h->now_ms), 15 * MINUTE);
+	end_job(lab.h, id, 0);
+	assert_within(expect(lab, record)->expected_ms, 15 * MINUTE, 25);
+	harness_free(lab.h);
 }
 
-static void a_job_changes_its_four_kinds_from_narrow_to_wide(void **state)
+static void records_that_cannot_be_are_refused(void **state)
 {
+	struct error error = { 0 };
+	const struct outcome_record fine = { .id = 5, .segment = 2, .experts = 13, .voices = "" };
+	struct outcome_record bad[] = { fine, fine, fine, fine, fine };
+	struct predictor predictor;
 	(void)state;
-	static struct store store;
-	struct predictor predictor = { 0 };
-	struct job_record job = job_of(7, "Train-12", 4);
-	predict_learn(&predictor, &job, &(struct likeness){ 0 }, MINUTE, NOW, keep, &store);
-	const char *const patterns[] = { "name:train-#", "name:train-#", "size:12", "size:12" };
-	const int64_t tenants[] = { 7, 0, 7, 0 };
-	assert_int_equal(store.count, 4);
-	for (size_t i = 0; i < 4; i++) {
-		assert_true(store.rows[i].id > 0);
-		assert_int_equal(store.rows[i].tenant_id, tenants[i]);
-		assert_string_equal(store.rows[i].pattern, patterns[i]);
-		assert_int_equal(store.rows[i].samples, 1);
-		assert_int_equal(store.rows[i].spread, 0);
-		assert_int_equal(store.rows[i].last_ms, NOW);
-	}
-	predict_free(&predictor);
-}
-
-static void a_lesson_that_contradicts_itself_is_refused(void **state)
-{
-	(void)state;
-	static struct store store;
-	struct predictor predictor = { 0 }, loaded = { 0 };
-	struct error error;
-	learn_many(&predictor, &store, 9, 1);
-	for (int i = 0; i < 6; i++) {
-		struct lesson_record bad = store.rows[0];
-		int64_t *const fields[] = { &bad.id,      &bad.tenant_id, &bad.samples,
-			                    &bad.samples, &bad.mean,      &bad.spread };
-		const int64_t values[] = { 5, 99, 0, INT64_MAX, -1, INT64_C(1) << 40 };
-		*fields[i] = values[i];
-		assert_false(predict_load(&loaded, &bad, &error));
+	bad[0].id = 0;
+	bad[1].segment = 6;
+	bad[2].experts = 12;
+	bad[3].took_ms = -1;
+	bad[4].voices = "0000";
+	predictor_init(&predictor);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		assert_false(predict_load_outcome(&predictor, &bad[i], &error));
 		assert_int_equal(error.code, ERROR_CORRUPT);
 	}
-	assert_true(predict_load(&loaded, &store.rows[0], &error));
-	assert_false(predict_load(&loaded, &store.rows[0], &error));
-	assert_int_equal(loaded.lessons.count, 1);
-	predict_free(&predictor);
-	predict_free(&loaded);
+	assert_true(predict_load_outcome(&predictor, &fine, &error));
+	assert_false(predict_load_guess(
+	    &predictor, &(struct guess_record){ .id = 1, .key = 1, .voices = "0" }, &error));
+	struct guess_record guess = { .id = 1, .key = 1, .voices = "" };
+	assert_true(predict_load_guess(&predictor, &guess, &error));
+	assert_false(predict_load_guess(&predictor, &guess, &error));
+	predictor_free(&predictor);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(nothing_is_known_at_first),
-		cmocka_unit_test(without_lessons_the_maximum_runtime_is_expected),
-		cmocka_unit_test(a_job_is_expected_to_take_what_those_of_its_name_took),
-		cmocka_unit_test(any_duration_is_learned_to_a_thousandth),
-		cmocka_unit_test(the_narrowest_kind_with_three_samples_is_used),
-		cmocka_unit_test(one_sample_is_better_than_none),
+		cmocka_unit_test(nothing_is_expected_at_first),
+		cmocka_unit_test(without_experience_the_maximum_runtime_is_expected),
+		cmocka_unit_test(jobs_are_expected_to_take_what_those_of_their_name_took),
+		cmocka_unit_test(users_of_a_tenant_are_told_apart),
+		cmocka_unit_test(jobs_that_fail_are_learned_from),
 		cmocka_unit_test(no_more_than_the_maximum_runtime_is_expected),
-		cmocka_unit_test(confidence_grows_with_agreement),
-		cmocka_unit_test(confidence_falls_with_spread),
-		cmocka_unit_test(what_changed_for_good_is_learned_anew),
-		cmocka_unit_test(size_is_the_gpus_asked_for_however_they_are_asked_for),
-		cmocka_unit_test(any_name_can_be_learned_from),
-		cmocka_unit_test(a_name_is_never_taken_for_a_size),
-		cmocka_unit_test(a_loaded_predictor_goes_on_as_if_it_had_never_stopped),
-		cmocka_unit_test(the_same_jobs_teach_the_same_everywhere),
-		cmocka_unit_test(a_job_changes_its_four_kinds_from_narrow_to_wide),
-		cmocka_unit_test(a_lesson_that_contradicts_itself_is_refused),
+		cmocka_unit_test(sizes_are_compared_however_they_are_asked_for),
+		cmocka_unit_test(what_was_said_is_kept_until_the_job_is_over),
+		cmocka_unit_test(elements_of_an_array_share_what_was_said),
+		cmocka_unit_test(jobs_that_are_alike_share_what_was_said_until_one_ends),
+		cmocka_unit_test(outcomes_of_the_last_jobs_are_kept),
+		cmocka_unit_test(without_a_window_nothing_is_learned),
+		cmocka_unit_test(runs_of_a_job_that_resumes_add_up),
+		cmocka_unit_test(few_experts_are_kept_where_memory_is_short),
+		cmocka_unit_test(records_that_cannot_be_are_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -247,8 +247,8 @@ static void a_class_is_listed_exactly_while_it_has_jobs(void **state)
 	struct job_group *group = class->group;
 	struct shape *shape = class->shape;
 
-	class_push(&world->shapes, class, &first, 1000);
-	class_push(&world->shapes, class, &second, 1000);
+	class_push(&world->shapes, class, &first, 0, 1, 1000);
+	class_push(&world->shapes, class, &second, 0, 1, 1000);
 	assert_ptr_equal(first.class, class);
 	assert_int_equal(world->tenant.queued, 2);
 	assert_int_equal(world->tenant.group_count, 1);
@@ -332,7 +332,7 @@ static void lists_stay_right_whatever_comes_and_goes(void **state)
 		if (job->class)
 			class_remove(&world->shapes, job->class, job);
 		else
-			class_push(&world->shapes, class_of(world, job), job, now_ms);
+			class_push(&world->shapes, class_of(world, job), job, 0, 1, now_ms);
 		assert_true(lists_are_right(world, now_ms));
 	}
 }
@@ -349,7 +349,7 @@ static void a_job_that_has_to_grow_where_it_is_is_in_a_group_by_itself(void **st
 	assert_ptr_equal(own->shape, class->shape);
 	assert_ptr_not_equal(own->group, class->group);
 
-	class_push(&world->shapes, own, &growing, 1000);
+	class_push(&world->shapes, own, &growing, 0, 1, 1000);
 	shapes_sweep(&world->shapes);
 	assert_int_equal(world->shapes.groups.count, 2);
 	class_remove(&world->shapes, own, &growing);
@@ -364,8 +364,8 @@ static void jobs_of_a_class_are_first_come_first_served(void **state)
 	struct job first = simple_job(world), second = simple_job(world);
 	struct job_class *class = class_of(world, &first);
 	first.s.queued_ms = 2000;
-	class_push(&world->shapes, class, &first, 3000);
-	class_push(&world->shapes, class, &second, 3000);
+	class_push(&world->shapes, class, &first, 0, 1, 3000);
+	class_push(&world->shapes, class, &second, 0, 1, 3000);
 	assert_ptr_equal(queue_first(&class->queue, 3000), &second.entry);
 }
 
@@ -377,9 +377,9 @@ static void a_job_is_urgent_twice_its_length_before_its_deadline(void **state)
 	timely.s.expected_ms = 20000;
 	late.r.deadline_ms = 100000;
 	late.s.expected_ms = INT64_MAX;
-	class_push(&world->shapes, class_of(world, &never), &never, 1000);
-	class_push(&world->shapes, class_of(world, &timely), &timely, 1000);
-	class_push(&world->shapes, class_of(world, &late), &late, 1000);
+	class_push(&world->shapes, class_of(world, &never), &never, 0, 1, 1000);
+	class_push(&world->shapes, class_of(world, &timely), &timely, 0, 1, 1000);
+	class_push(&world->shapes, class_of(world, &late), &late, 0, 1, 1000);
 	assert_int_equal(never.entry.urgent_ms, 0);
 	assert_int_equal(timely.entry.urgent_ms, 60000);
 	assert_int_equal(late.entry.urgent_ms, 1);
@@ -391,7 +391,7 @@ static void a_new_rule_reaches_all_classes(void **state)
 	struct job job = simple_job(world), other = simple_job(world);
 	other.r.priority = 1;
 	const struct job_class *full = class_of(world, &job), *empty = class_of(world, &other);
-	class_push(&world->shapes, class_of(world, &job), &job, 1000);
+	class_push(&world->shapes, class_of(world, &job), &job, 0, 1, 1000);
 	shapes_rerule(&world->shapes, (struct queue_rule){ .per_minute = 7, .cap = 70 }, 2000);
 	assert_int_equal(full->queue.rule.per_minute, 7);
 	assert_int_equal(queue_count(&full->queue), 1);

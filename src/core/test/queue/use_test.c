@@ -141,6 +141,100 @@ static void why_a_node_stopped_a_task_is_why_its_job_failed(void **unused)
 	harness_free(lab.h);
 }
 
+static void a_killed_task_says_so_in_place_of_its_code(void **unused)
+{
+	struct lab lab = use_lab_new();
+	struct command command = task_command(lab, COMMAND_TASK_EXITED);
+
+	(void)unused;
+	command.task.exit_code = 137;
+	command.task.message = "it was killed by signal 9 (SIGKILL)";
+	must(lab.h, harness_apply(lab.h, command));
+	assert_int_equal(job(lab.h, lab.job)->s.exit_code, 137);
+	assert_string_equal(job(lab.h, lab.job)->s.message,
+	                    "task 0 was killed by signal 9 (SIGKILL)");
+	harness_free(lab.h);
+}
+
+/* The job runs and fails, while foreign memory took what it had reserved. */
+static void fail_by_foreign(struct lab lab, bool released)
+{
+	struct command command = task_command(lab, COMMAND_TASK_STARTED);
+
+	must(lab.h, harness_apply(lab.h, command));
+	command = task_command(lab, COMMAND_TASK_EXITED);
+	command.task.exit_code = 3;
+	command.task.foreign = true;
+	command.task.released = released;
+	command.task.message = "others used 700 MiB of it";
+	must(lab.h, harness_apply(lab.h, command));
+}
+
+static void what_fails_because_foreign_memory_took_its_own_is_queued_again(void **unused)
+{
+	struct lab lab = use_lab_new();
+
+	(void)unused;
+	fail_by_foreign(lab, true);
+	assert_int_equal(job(lab.h, lab.job)->s.state, JOB_PENDING);
+	assert_string_equal(
+	    job(lab.h, lab.job)->s.message,
+	    "task 0 ended with 3 while others used 700 MiB of it: queued again, 1 of "
+	    "3 times");
+	pass(lab.h);
+	assert_null(job(lab.h, lab.job)->tasks[0].reservation); /* not at once */
+	time_passes(lab.h, config_default().refuse_backoff_ms);
+	pass(lab.h);
+	assert_non_null(job(lab.h, lab.job)->tasks[0].reservation);
+	harness_free(lab.h);
+}
+
+static void it_waits_for_its_memory_to_be_released_first(void **unused)
+{
+	struct lab lab = use_lab_new();
+
+	(void)unused;
+	fail_by_foreign(lab, false);
+	int64_t right = right_of(lab.h, lab.job, 0);
+	time_passes(lab.h, config_default().refuse_backoff_ms);
+	pass(lab.h);
+	assert_int_equal(right_of(lab.h, lab.job, 0), right);
+	must(lab.h, to_task(lab.h, COMMAND_MEMORY_RELEASED, right, 0, false));
+	pass(lab.h);
+	assert_int_not_equal(right_of(lab.h, lab.job, 0), right);
+	harness_free(lab.h);
+}
+
+static void that_happens_a_few_times_and_then_it_fails(void **unused)
+{
+	struct lab lab = use_lab_new();
+
+	(void)unused;
+	for (int i = 0; i < 3; i++) {
+		fail_by_foreign(lab, true);
+		time_passes(lab.h, config_default().refuse_backoff_ms << i);
+		pass(lab.h);
+	}
+	assert_int_equal(job(lab.h, lab.job)->s.foreign_requeues, 3);
+	fail_by_foreign(lab, true);
+	assert_int_equal(job(lab.h, lab.job)->s.state, JOB_FAILED);
+	assert_int_equal(job(lab.h, lab.job)->s.exit_code, 3);
+	harness_free(lab.h);
+}
+
+static void by_policy_it_fails_at_once(void **unused)
+{
+	struct lab lab = use_lab_new();
+	struct command configure = { .kind = COMMAND_CONFIGURE, .configure = config_default() };
+
+	(void)unused;
+	configure.configure.foreign_requeues = 0;
+	must(lab.h, harness_apply(lab.h, configure));
+	fail_by_foreign(lab, true);
+	assert_int_equal(job(lab.h, lab.job)->s.state, JOB_FAILED);
+	harness_free(lab.h);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -150,6 +244,11 @@ int main(void)
 		cmocka_unit_test(no_task_ended_before_it_started),
 		cmocka_unit_test(a_notice_is_an_event_and_the_jobs_message),
 		cmocka_unit_test(why_a_node_stopped_a_task_is_why_its_job_failed),
+		cmocka_unit_test(a_killed_task_says_so_in_place_of_its_code),
+		cmocka_unit_test(what_fails_because_foreign_memory_took_its_own_is_queued_again),
+		cmocka_unit_test(it_waits_for_its_memory_to_be_released_first),
+		cmocka_unit_test(that_happens_a_few_times_and_then_it_fails),
+		cmocka_unit_test(by_policy_it_fails_at_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -289,6 +289,52 @@ static void a_job_waits_for_all_that_it_depends_on(void **unused)
 	harness_free(lab.h);
 }
 
+static void a_job_may_wait_for_all_of_an_array(void **unused)
+{
+	struct lab lab = waiting_lab_new();
+	const int64_t indices[] = { 3, 5, 9 };
+	struct submit_command submission = { .job = whole(lab.tenant, 1),
+		                             .array_from = 3,
+		                             .array_to = 9,
+		                             .array_indices = { indices, 3 } };
+
+	(void)unused;
+	must(lab.h, harness_apply(
+			lab.h, (struct command){ .kind = COMMAND_SUBMIT, .submit = submission }));
+	int64_t first = lab.h->effects.reply_id;
+	assert_int_equal(lab.h->effects.reply_count, 3);
+	assert_int_equal(job(lab.h, first + 2)->r.array_index, 9);
+	assert_int_equal(job(lab.h, first + 1)->r.array_count, 3);
+	/* Any of its jobs stands for the array. */
+	const int64_t row[] = { first + 1, AFTER_SUCCESS, 0 };
+	struct job_record job_after = whole(lab.tenant, 1);
+	job_after.depends_arrays = (struct rows){ row, 1 };
+	int64_t last = submit(lab.h, job_after);
+	assert_int_equal(pass(lab.h), 3);
+	for (int64_t id = first; id < first + 3; id++) {
+		assert_int_equal(pass(lab.h), 0);
+		end_job(lab.h, id, 0);
+	}
+	assert_int_equal(pass(lab.h), 1);
+	assert_int_equal(state(lab.h, last), JOB_RUNNING);
+	harness_free(lab.h);
+}
+
+static void a_job_waits_for_the_time_that_it_is_to_begin_at(void **unused)
+{
+	struct lab lab = waiting_lab_new();
+	struct job_record later = whole(lab.tenant, 1);
+
+	(void)unused;
+	later.begin_ms = lab.h->now_ms + 60000;
+	int64_t id = submit(lab.h, later);
+	assert_int_equal(pass(lab.h), 0);
+	time_passes(lab.h, 60000);
+	assert_int_equal(pass(lab.h), 1);
+	assert_int_equal(state(lab.h, id), JOB_RUNNING);
+	harness_free(lab.h);
+}
+
 static void what_has_ended_already_is_not_waited_for(void **unused)
 {
 	struct lab lab = waiting_lab_new();
@@ -637,6 +683,8 @@ int main(void)
 		cmocka_unit_test(a_job_whose_dependency_failed_is_cancelled_with_the_reason),
 		cmocka_unit_test(a_job_that_waits_for_any_end_goes_on_after_a_failure),
 		cmocka_unit_test(a_job_waits_for_all_that_it_depends_on),
+		cmocka_unit_test(a_job_may_wait_for_all_of_an_array),
+		cmocka_unit_test(a_job_waits_for_the_time_that_it_is_to_begin_at),
 		cmocka_unit_test(what_has_ended_already_is_not_waited_for),
 		cmocka_unit_test(the_success_of_a_job_that_failed_cannot_be_waited_for),
 		cmocka_unit_test(only_known_jobs_of_the_same_tenant_can_be_depended_on),

@@ -11,7 +11,9 @@
 #include "core/record/command.h"
 
 static const int64_t uneven[] = { 8000, 4000 }, depends[] = { 3, AFTER_SUCCESS, 4, AFTER_ANY };
+static const int64_t slowdowns_c[] = { 0, 90 };
 static const int64_t running[] = { 5, INT64_MAX }, mix[] = { 500, 1, 4000, 7, 1000, 8, 64000, 1 };
+static const int64_t charges[] = { 1, 2, 300, 4, 5, 600 };
 static const struct device devices[] = {
 	{ .uuid = "GPU-a",
 	  .model = "H100",
@@ -95,6 +97,7 @@ static void command_fill(struct command *command)
 			.snapshot = true,
 			.slots = slots,
 			.slot_count = 2,
+			.slowdowns_c = { slowdowns_c, 2 },
 		};
 		break;
 	case COMMAND_GPU_REPORT:
@@ -121,11 +124,14 @@ static void command_fill(struct command *command)
 	case COMMAND_TASK_EXITED:
 	case COMMAND_TASK_CHECKPOINT:
 	case COMMAND_TASK_NOTICE:
+	case COMMAND_TASK_SUSPENDED:
+	case COMMAND_TASK_RESUMED:
 	case COMMAND_MEMORY_RELEASED:
 		command->task.reservation_id = 5;
 		command->task.notice = NOTICE_IDLE;
 		command->task.ago_ms = 6;
 		command->task.use = (struct task_use){ .peak_mib = 7, .unguarded = true };
+		command->task.foreign = true;
 		command->task.exit_code = -9;
 		command->task.released = true;
 		command->task.message = "killed";
@@ -137,7 +143,7 @@ static void command_fill(struct command *command)
 		break;
 	case COMMAND_REQUEST:
 	case COMMAND_REQUEST_RENEW:
-		command->request = (struct request_command){ INT64_MAX, 2, 3, 60000 };
+		command->request = (struct request_command){ INT64_MAX, 2, 3, 60000, 4 };
 		break;
 	case COMMAND_REQUEST_DONE:
 		command->done.request_id = 8;
@@ -155,6 +161,30 @@ static void command_fill(struct command *command)
 	case COMMAND_CLOCK:
 		command->clock.to_ms = 77;
 		command->clock.clamp = true;
+		break;
+	case COMMAND_NODE_FACTS:
+		command->facts = (struct node_facts_command){ .name = "n1",
+			                                      .resources = "pods=110",
+			                                      .taken = "pods=3",
+			                                      .taken_cpu_milli = 100,
+			                                      .taken_host_bytes = 4096 };
+		break;
+	case COMMAND_PUT_NODE_CLASS:
+		command->node_class.name = "c1";
+		command->node_class.nodes = "7 n1";
+		break;
+	case COMMAND_PUT_GUEST:
+		command->guest = (struct guest_command){ .name = "g1",
+			                                 .node = "n1",
+			                                 .marks = "app=a",
+			                                 .rules = "apart node app=a",
+			                                 .ending = true };
+		break;
+	case COMMAND_REMOVE_GUEST:
+		command->guest_name = "g1";
+		break;
+	case COMMAND_CHARGE:
+		command->charges = (struct rows){ charges, 2 };
 		break;
 	case COMMAND_MIX:
 		command->mix = (struct rows){ mix, 2 };
@@ -267,6 +297,8 @@ static void a_node_report_keeps_its_lists(void **state)
 	assert_int_equal(report->running_count, 2);
 	assert_int_equal(report->running[1], INT64_MAX);
 	assert_true(report->snapshot);
+	assert_int_equal(report->slowdowns_c.count, 2);
+	assert_int_equal(report->slowdowns_c.at[1], 90);
 	arena_free(&arena);
 }
 
@@ -348,8 +380,8 @@ static void command_assert_refused(const char *data, size_t size, const char *wh
 static void bytes_that_nobody_wrote_are_refused(void **state)
 {
 	(void)state;
-	ASSERT_REFUSED("\x46\x00", "command.kind is 35: there are only 35 kinds");
-	ASSERT_REFUSED("\x01\x00", "command.kind is -1: there are only 35 kinds");
+	ASSERT_REFUSED("\x58\x00", "command.kind is 44: there are only 44 kinds");
+	ASSERT_REFUSED("\x01\x00", "command.kind is -1: there are only 44 kinds");
 	ASSERT_REFUSED("\x1a\x00\x00\x04",
 	               "node_drain.draining is unreadable 0 bytes before the end of the data: "
 	               "the flag is neither 0 nor 1");
@@ -386,7 +418,7 @@ static void print_is_one_line_that_people_can_read(void **state)
 	              "uneven=[8000; 4000] tasks=4 gpu_models=\"A100|H100\" "
 	              "node_labels=\"zone=a\\ntier=gold\" closeness=any lease_loss=keep "
 	              "deadline_ms=unlimited depends=[3,0; 4,1] idempotency_key=\"k\" "
-	              "array_from=-1 array_to=9 hold=true");
+	              "suspend=auto array_from=-1 array_to=9 hold=true");
 	command = sample(COMMAND_NODE_STATE);
 	assert_prints(&command, "node_state now_ms=1700000000000 name=\"n1\" state=lost");
 	command = sample(COMMAND_NODE_REPORT);
@@ -399,7 +431,8 @@ static void print_is_one_line_that_people_can_read(void **state)
 	              "reservation_id=6 memory_mib=-9223372036854775808] "
 	              "running=[reservation_id=5; reservation_id=unlimited] snapshot=true "
 	              "slots=[reservation_id=9 model=\"qwen3:8b\" "
-	              "address=\"10.0.0.1:8000\" ready=true; reservation_id=10]");
+	              "address=\"10.0.0.1:8000\" ready=true; reservation_id=10] "
+	              "slowdowns_c=[0; 90]");
 	command = (struct command){ .kind = COMMAND_TIME, .now_ms = 5 };
 	assert_prints(&command, "time now_ms=5");
 	command = (struct command){ .kind = COMMAND_PASS, .units = 100 };

@@ -158,18 +158,18 @@ static void every_value_of_an_enum_has_a_word(void **state)
 	assert_int_equal(gpu_kind_words.count, GPU_UNEVEN + 1);
 	assert_int_equal(closeness_words.count, CLOSE_RACK + 1);
 	assert_int_equal(lease_loss_words.count, LEASE_STOP + 1);
-	assert_int_equal(job_state_words.count, JOB_CANCELLED + 1);
-	assert_int_equal(task_state_words.count, TASK_ENDED + 1);
-	assert_int_equal(phase_words.count, PHASE_RELEASING + 1);
-	assert_int_equal(decision_words.count, DECISION_SHARE + 1);
+	assert_int_equal(job_state_words.count, JOB_STATES);
+	assert_int_equal(task_state_words.count, TASK_RESUMING + 1);
+	assert_int_equal(phase_words.count, PHASE_RESUMING + 1);
+	assert_int_equal(decision_words.count, DECISION_RESUME + 1);
 	assert_int_equal(runtime_words.count, RUNTIME_CUSTOM + 1);
 	assert_int_equal(slot_policy_words.count, SLOT_PACK + 1);
 	assert_int_equal(slot_state_words.count, SLOT_STOPPING + 1);
 	assert_int_equal(request_end_words.count, REQUEST_GONE + 1);
-	assert_int_equal(time_sharing_words.count, SHARING_ATTAINED_SERVICE + 1);
+	assert_int_equal(time_sharing_words.count, SHARING_PREDICTED_SERVICE + 1);
 	assert_string_equal(word_of(&phase_words, PHASE_LIVE), "live");
 	assert_null(word_of(&phase_words, -1));
-	assert_null(word_of(&phase_words, 4));
+	assert_null(word_of(&phase_words, PHASE_RESUMING + 1));
 }
 
 static void a_key_is_the_first_field_or_the_first_two(void **state)
@@ -234,24 +234,25 @@ static void equal_records_have_equal_encodings_whatever_their_padding(void **sta
 static void the_encoding_is_these_bytes_on_every_machine(void **state)
 {
 	(void)state;
-	struct lesson_record lesson = { .id = 300,
-		                        .tenant_id = -1,
-		                        .pattern = "ab",
-		                        .samples = INT64_MIN,
-		                        .mean = 0,
-		                        .spread = 1,
-		                        .last_ms = INT64_MAX };
+	struct guess_record guess = { .id = 300,
+		                      .key = -1,
+		                      .voices = "ab",
+		                      .after = INT64_MIN,
+		                      .p50_ms = 0,
+		                      .p90_ms = 1,
+		                      .confidence = INT64_MAX };
 	static const uint8_t expected[] = {
 		0xd8, 0x04,                                                 /* id */
-		0x01,                                                       /* tenant_id */
-		0x02, 'a',  'b',                                            /* pattern */
-		0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01, /* samples */
-		0x00,                                                       /* mean */
-		0x02,                                                       /* spread */
-		0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01, /* last_ms */
+		0x01,                                                       /* key */
+		0x02, 'a',  'b',                                            /* voices */
+		0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01, /* after */
+		0x00,                                                       /* p50_ms */
+		0x02,                                                       /* p90_ms */
+		0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01, /* confidence */
+		0x00, 0x00,                                                 /* samples, basis */
 	};
 	struct buffer buffer = { 0 };
-	record_encode(&buffer, RECORD_LESSON, &lesson);
+	record_encode(&buffer, RECORD_GUESS, &guess);
 	assert_int_equal(buffer.size, sizeof(expected));
 	assert_memory_equal(buffer.data, expected, sizeof(expected));
 	buffer_free(&buffer);
@@ -328,9 +329,9 @@ static void an_empty_copy_takes_no_more_than_its_struct(void **state)
 	assert_int_equal(arena.used, arena_use(sizeof(decision)));
 	assert_null(copy->gpus.at);
 
-	struct lesson_record lesson = { .id = 1, .pattern = NULL };
-	struct lesson_record *lesson_copy = record_copy(&arena, RECORD_LESSON, &lesson);
-	assert_string_equal(lesson_copy->pattern, "");
+	struct guess_record guess = { .id = 1, .voices = NULL };
+	struct guess_record *guess_copy = record_copy(&arena, RECORD_GUESS, &guess);
+	assert_string_equal(guess_copy->voices, "");
 	arena_free(&arena);
 }
 
@@ -384,24 +385,24 @@ static void record_assert_refused(enum record_kind kind, const char *data, size_
 static void bytes_that_nobody_wrote_are_refused(void **state)
 {
 	(void)state;
-	ASSERT_REFUSED(RECORD_LESSON, "\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x01",
-	               "lesson.id is unreadable 11 bytes before the end of the data: the number "
+	ASSERT_REFUSED(RECORD_GUESS, "\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x01",
+	               "guess.id is unreadable 11 bytes before the end of the data: the number "
 	               "has more than 64 bits");
-	ASSERT_REFUSED(RECORD_LESSON, "\xff\xff\xff\xff\xff\xff\xff\xff\xff\x02",
-	               "lesson.id is unreadable 10 bytes before the end of the data: the number "
+	ASSERT_REFUSED(RECORD_GUESS, "\xff\xff\xff\xff\xff\xff\xff\xff\xff\x02",
+	               "guess.id is unreadable 10 bytes before the end of the data: the number "
 	               "has more than 64 bits");
-	ASSERT_REFUSED(RECORD_LESSON, "\x02\x80\x00",
-	               "lesson.tenant_id is unreadable 2 bytes before the end of the data: "
+	ASSERT_REFUSED(RECORD_GUESS, "\x02\x80\x00",
+	               "guess.key is unreadable 2 bytes before the end of the data: "
 	               "the number is not in its shortest form");
-	ASSERT_REFUSED(RECORD_LESSON,
+	ASSERT_REFUSED(RECORD_GUESS,
 	               "\x02\x02\x05"
 	               "abcd",
-	               "lesson.pattern is unreadable 4 bytes before the end of the data: "
+	               "guess.voices is unreadable 4 bytes before the end of the data: "
 	               "the length goes beyond it");
-	ASSERT_REFUSED(RECORD_LESSON,
+	ASSERT_REFUSED(RECORD_GUESS,
 	               "\x02\x02\x04"
 	               "ab\0d\0\0\0\0",
-	               "lesson.pattern is unreadable 8 bytes before the end of the data: the text "
+	               "guess.voices is unreadable 8 bytes before the end of the data: the text "
 	               "has a NUL in it");
 	ASSERT_REFUSED(RECORD_CONFIG, "\x02\x80\x80\x80\x80\x10",
 	               "config.policy is unreadable 0 bytes before the end of the data: "
@@ -480,9 +481,9 @@ static void print_shows_names_and_leaves_out_what_is_empty(void **state)
 static void print_is_one_line_whatever_a_text_holds(void **state)
 {
 	(void)state;
-	struct lesson_record lesson = { .id = 1, .pattern = "a\nb\"c\\d\x01\x7f\xc3\xa9" };
-	assert_prints(RECORD_LESSON, &lesson,
-	              "lesson id=1 pattern=\"a\\nb\\\"c\\\\d\\x01\\x7f\xc3\xa9\"");
+	struct guess_record guess = { .id = 1, .voices = "a\nb\"c\\d\x01\x7f\xc3\xa9" };
+	assert_prints(RECORD_GUESS, &guess,
+	              "guess id=1 voices=\"a\\nb\\\"c\\\\d\\x01\\x7f\xc3\xa9\"");
 }
 
 static void the_default_settings_are_sound(void **state)
@@ -533,6 +534,7 @@ static void settings_that_make_no_sense_are_refused_with_a_remedy(void **state)
 	                      "policy is 4: set it to 0 (fragment), 1 (pack), 2 (spread) or "
 	                      "3 (worth)");
 	config = config_default();
+	config.thermal_threshold_c = 75;
 	config.thermal_resume_c = 76;
 	assert_config_refused(&config, "thermal_resume_c is 76: set it to at most "
 	                               "thermal_threshold_c, 75");

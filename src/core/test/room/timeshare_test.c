@@ -308,9 +308,9 @@ static void time_sharing_needs_ageing(void **unused)
 	struct error error;
 
 	(void)unused;
-	config.time_sharing = 2;
+	config.time_sharing = 3;
 	assert_false(config_check(&config, &error));
-	assert_non_null(strstr(error.text, "time_sharing is 2"));
+	assert_non_null(strstr(error.text, "time_sharing is 3"));
 	config.time_sharing = SHARING_ATTAINED_SERVICE;
 	assert_true(config_check(&config, &error));
 	config.ageing_per_minute = 0;

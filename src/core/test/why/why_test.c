@@ -105,6 +105,30 @@ static void a_whole_gpu_is_told_what_is_occupied(void **unused)
 	harness_free(full.h);
 }
 
+static void whoever_has_what_is_short_is_named(void **unused)
+{
+	struct harness *h = harness_new();
+
+	(void)unused;
+	add_node(h, "n1", 1, 80000);
+	int64_t lab = put_tenant(h, tenant_named("lab"));
+	int64_t rival = put_tenant(h, tenant_named("rival"));
+	submit(h, memory(rival, 20000));
+	submit(h, memory(lab, 10000));
+	pass(h);
+	report_gpu(h, "n1-gpu0", 45000, 40, true);
+	int64_t id = submit(h, memory(lab, 8000));
+	pass(h);
+	assert_says(told(h, 0, id),
+	            "n1-gpu0 of node n1 has 80000 MiB: programs that nobody scheduled "
+	            "45000 MiB, job-2 10000 MiB, job-1 20000 MiB, free 5000 MiB\n");
+	assert_says(told(h, lab, id), "job-2 10000 MiB, another tenant 20000 MiB");
+	must(h, cancel(h, 2));
+	report_gpu(h, "n1-gpu0", 53000, 40, true);
+	assert_says(told(h, lab, id), "job-2 10000 MiB (being freed)");
+	harness_free(h);
+}
+
 static void a_reason_is_the_check_that_refused(void **unused)
 {
 	struct harness *h = harness_new();
@@ -306,7 +330,7 @@ static void what_is_not_queued_says_why(void **unused)
 	assert_says(told(h, lab, h->effects.reply_id),
 	            "waits: it is held until somebody releases it");
 	must(h, cancel(h, runs));
-	assert_says(told(h, lab, runs), "job-1 is cancelled: cancelled\n");
+	assert_says(told(h, lab, runs), "job-1 was cancelled\n");
 	harness_free(h);
 }
 
@@ -374,6 +398,30 @@ static void a_job_that_could_grow_says_what_it_has(void **unused)
 	while (pass(h) > 0)
 		;
 	assert_says(told(h, lab, id), "job-1 has 2 of 3 tasks placed and waits: no free GPU");
+	harness_free(h);
+}
+
+static void a_node_that_takes_nothing_says_why(void **unused)
+{
+	struct harness *h = harness_new();
+
+	(void)unused;
+	for (int i = 0; i < 3; i++)
+		add_node(h, i == 0 ? "n1" : i == 1 ? "n2" : "n3", 2, 80000);
+	int64_t lab = put_tenant(h, tenant_named("lab"));
+	drain(h, "n1", true);
+	set_node_state(h, "n2", NODE_UNKNOWN);
+	set_node_state(h, "n3", NODE_LOST);
+	int64_t id = submit(h, whole(lab, 1));
+	pass(h);
+	assert_says(told(h, lab, id), "6 GPUs: node n1 is draining, node n2 does not answer, "
+	                              "node n3 is lost\n");
+	for (int i = 0; i < 3; i++)
+		add_node(h, i == 0 ? "n4" : i == 1 ? "n5" : "n6", 2, 80000);
+	drain(h, "n4", true);
+	drain(h, "n5", true);
+	drain(h, "n6", true);
+	assert_says(told(h, lab, id), "node n4 is draining, and 2 more\n");
 	harness_free(h);
 }
 
@@ -516,6 +564,7 @@ int main(void)
 		cmocka_unit_test(the_fifth_is_told_that_600_mib_are_free),
 		cmocka_unit_test(what_no_node_could_take_is_told_so),
 		cmocka_unit_test(a_whole_gpu_is_told_what_is_occupied),
+		cmocka_unit_test(whoever_has_what_is_short_is_named),
 		cmocka_unit_test(a_reason_is_the_check_that_refused),
 		cmocka_unit_test(a_gang_is_told_how_much_of_it_would_fit),
 		cmocka_unit_test(a_bound_is_named_with_its_numbers),
@@ -529,6 +578,7 @@ int main(void)
 		cmocka_unit_test(an_element_of_an_array_knows_its_limit),
 		cmocka_unit_test(what_fits_waits_for_the_next_pass),
 		cmocka_unit_test(a_job_that_could_grow_says_what_it_has),
+		cmocka_unit_test(a_node_that_takes_nothing_says_why),
 		cmocka_unit_test(asking_changes_nothing),
 		cmocka_unit_test(positions_count_the_waiting_jobs_before),
 		cmocka_unit_test(the_steps_have_their_tags),

@@ -2,10 +2,13 @@
  *
  *	guard_hold [bare] [MIB...] [wait]
  * allocates each of these, says what the driver answered, and lives on until its input ends,
- * or for good. A bare one first gets rid of what is preloaded. */
+ * or for good. A bare one first gets rid of what is preloaded, by a system call
+ * of its own: programs that are started in another way keep it. */
+#define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "../standin/standin.h"
@@ -18,7 +21,7 @@ int main(int argc, char **argv)
 	size_t total_bytes = 0;
 	char byte;
 	if (argc > 1 && strcmp(argv[1], "bare") == 0 && unsetenv("LD_PRELOAD") == 0)
-		execv("/proc/self/exe", argv + 1);
+		syscall(SYS_execve, "/proc/self/exe", argv + 1, environ);
 	CUresult result = cuInit(0);
 	if (result == CUDA_SUCCESS)
 		result = cuDevicePrimaryCtxRetain(&context, 0);

@@ -17,16 +17,21 @@ static int primary_references[STANDIN_GPUS_MAX];
 static int64_t used_bytes[STANDIN_GPUS_MAX];
 static int context_count[STANDIN_GPUS_MAX];
 
+static int64_t hidden_bytes[STANDIN_GPUS_MAX];
+
 static void become_child(void)
 {
 	pthread_mutex_init(&standin_mutex, NULL);
 	memset(primary, 0, sizeof primary);
 	memset(primary_references, 0, sizeof primary_references);
 	memset(used_bytes, 0, sizeof used_bytes);
+	memset(hidden_bytes, 0, sizeof hidden_bytes);
 	memset(context_count, 0, sizeof context_count);
 	current_depth = 0;
 	standin_forget_pools();
 	standin_forget_pieces();
+	standin_forget_modules();
+	standin_forget_files();
 }
 
 __attribute__((constructor)) static void begin(void)
@@ -80,9 +85,26 @@ bool standin_take(int gpu, int64_t bytes)
 int64_t standin_used(int gpu)
 {
 	pthread_mutex_lock(&standin_mutex);
+	standin_sweep_files();
 	int64_t bytes = used_bytes[gpu];
 	if (context_count[gpu] > 0)
 		bytes += setting("STANDIN_CONTEXT", 0);
+	pthread_mutex_unlock(&standin_mutex);
+	return bytes;
+}
+
+void standin_hide(struct piece *piece, bool hidden)
+{
+	if (piece->gpu >= 0 && piece->hidden != hidden)
+		hidden_bytes[piece->gpu] += hidden ? piece->bytes : -piece->bytes;
+	piece->hidden = hidden;
+}
+
+int64_t standin_shown(int gpu)
+{
+	int64_t bytes = standin_used(gpu);
+	pthread_mutex_lock(&standin_mutex);
+	bytes -= hidden_bytes[gpu];
 	pthread_mutex_unlock(&standin_mutex);
 	return bytes;
 }
@@ -312,6 +334,8 @@ static void end_primary(int gpu)
 {
 	standin_end_context(&primary[gpu]);
 	context_count[gpu]--;
+	if (context_count[gpu] == 0)
+		standin_end_graphs(gpu);
 	primary[gpu].alive = false;
 	primary_references[gpu] = 0;
 }
@@ -354,25 +378,6 @@ CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned int *flags, int *a
 {
 	*flags = 0;
 	*active = standin_gpu(device) >= 0 && primary[standin_gpu(device)].alive;
-	return CUDA_SUCCESS;
-}
-
-CUresult cuLaunchKernel(void)
-{
-	return CUDA_SUCCESS;
-}
-
-CUresult cuModuleLoadData(void **module, const void *image)
-{
-	(void)image;
-	*module = module;
-	return CUDA_SUCCESS;
-}
-
-CUresult cuModuleGetFunction(void **function, void *module, const char *name)
-{
-	(void)name;
-	*function = module;
 	return CUDA_SUCCESS;
 }
 

@@ -29,6 +29,8 @@ static struct piece **bucket_of(uint64_t handle)
 
 struct piece *standin_add(int kind, int gpu, int64_t bytes)
 {
+	if (gpu >= 0)
+		standin_sweep_files();
 	if (!standin_take(gpu, bytes))
 		return NULL;
 	struct piece *piece = calloc(1, sizeof *piece);
@@ -77,6 +79,7 @@ void standin_remove(struct piece *piece)
 	while (*at != piece)
 		at = &(*at)->next;
 	*at = piece->next;
+	standin_hide(piece, false);
 	if (piece->pool != NULL)
 		piece->pool->live_bytes -= piece->bytes;
 	else
@@ -145,7 +148,12 @@ CUresult cuMemAlloc(CUdeviceptr_v1 *pointer, unsigned int bytes)
 CUresult cuMemAllocManaged(CUdeviceptr *pointer, size_t bytes, unsigned int flags)
 {
 	(void)flags;
-	return cuMemAlloc_v2(pointer, bytes);
+	CUresult result = cuMemAlloc_v2(pointer, bytes);
+	pthread_mutex_lock(&standin_mutex);
+	if (result == CUDA_SUCCESS)
+		standin_hide(standin_find(PIECE_MEMORY, *pointer), true);
+	pthread_mutex_unlock(&standin_mutex);
+	return result;
 }
 
 CUresult cuMemAllocPitch_v2(CUdeviceptr *pointer, size_t *pitch, size_t width, size_t height,
@@ -185,6 +193,12 @@ CUresult cuMemHostAlloc(void **pointer, size_t bytes, unsigned int flags)
 	return CUDA_SUCCESS;
 }
 
+CUresult cuMemsetD8_v2(CUdeviceptr pointer, unsigned char value, size_t bytes)
+{
+	(void)pointer, (void)value, (void)bytes;
+	return CUDA_SUCCESS;
+}
+
 CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *bytes, CUdeviceptr pointer)
 {
 	pthread_mutex_lock(&standin_mutex);
@@ -212,15 +226,59 @@ CUresult cuPointerGetAttribute(void *value, int attribute, CUdeviceptr pointer)
 	return CUDA_SUCCESS;
 }
 
-/* Four channels of 32 bits at most; 8 bit formats as they are. */
+/* In blocks of 64 bytes by 8 rows. Four channels of 32 bits at most; 8 bit formats as they are. */
+static int64_t blocks_of(size_t width, size_t height, size_t depth, int format,
+                         unsigned int channels)
+{
+	size_t row = width * (format == 1 ? 1 : 4) * channels;
+	row = (row + 63) / 64 * 64;
+	height = height > 1 ? (height + 7) / 8 * 8 : 1;
+	return (int64_t)(row * height * (depth > 0 ? depth : 1));
+}
+
 static int64_t array_bytes(size_t width, size_t height, size_t depth, int format,
                            unsigned int channels, unsigned int flags)
 {
 	if ((flags & (CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING)) != 0)
 		return 1;
-	size_t element = format == 1 ? 1 : 4;
-	return (int64_t)(width * (height > 0 ? height : 1) * (depth > 0 ? depth : 1) * element *
-	                 channels);
+	return blocks_of(width, height, depth, format, channels);
+}
+
+/* Of an array whose memory is to be mapped later, what it will take. */
+static CUresult tell_needs(CUDA_ARRAY_MEMORY_REQUIREMENTS *requirements, int kind,
+                           const void *array)
+{
+	pthread_mutex_lock(&standin_mutex);
+	const struct piece *piece = standin_find(kind, (uint64_t)(uintptr_t)array);
+	CUresult result =
+	    piece != NULL && piece->other > 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+	if (result == CUDA_SUCCESS)
+		*requirements = (CUDA_ARRAY_MEMORY_REQUIREMENTS){ .size = (size_t)piece->other };
+	pthread_mutex_unlock(&standin_mutex);
+	return result;
+}
+
+CUresult cuArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS *requirements, CUarray array,
+                                      CUdevice device)
+{
+	(void)device;
+	return tell_needs(requirements, PIECE_ARRAY, array);
+}
+
+CUresult cuMipmappedArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS *requirements,
+                                               CUmipmappedArray array, CUdevice device)
+{
+	(void)device;
+	return tell_needs(requirements, PIECE_MIPMAP, array);
+}
+
+static void keep_needs(int kind, const void *array, unsigned int flags, int64_t bytes)
+{
+	pthread_mutex_lock(&standin_mutex);
+	struct piece *piece = standin_find(kind, (uint64_t)(uintptr_t)array);
+	if (piece != NULL && (flags & CUDA_ARRAY3D_DEFERRED_MAPPING) != 0)
+		piece->other = (uint64_t)bytes;
+	pthread_mutex_unlock(&standin_mutex);
 }
 
 CUresult cuArray3DCreate_v2(CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR *descriptor)
@@ -231,6 +289,9 @@ CUresult cuArray3DCreate_v2(CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR *descr
 	    array_bytes(descriptor->Width, descriptor->Height, descriptor->Depth,
 	                descriptor->Format, descriptor->NumChannels, descriptor->Flags),
 	    &result);
+	keep_needs(PIECE_ARRAY, *array, descriptor->Flags,
+	           blocks_of(descriptor->Width, descriptor->Height, descriptor->Depth,
+	                     descriptor->Format, descriptor->NumChannels));
 	return result;
 }
 
@@ -265,12 +326,18 @@ CUresult cuMipmappedArrayCreate(CUmipmappedArray *array, const CUDA_ARRAY3D_DESC
                                 unsigned int levels)
 {
 	int64_t bytes = 0;
+	int64_t needs = 0;
+	for (unsigned int level = 0; level < levels; level++)
+		needs += blocks_of(descriptor->Width >> level, descriptor->Height >> level,
+		                   descriptor->Depth >> level, descriptor->Format,
+		                   descriptor->NumChannels);
 	for (unsigned int level = 0; level < levels; level++)
 		bytes += array_bytes(descriptor->Width >> level, descriptor->Height >> level,
 		                     descriptor->Depth >> level, descriptor->Format,
 		                     descriptor->NumChannels, descriptor->Flags);
 	CUresult result;
 	*array = (CUmipmappedArray)(uintptr_t)standin_memory_allocate(PIECE_MIPMAP, bytes, &result);
+	keep_needs(PIECE_MIPMAP, *array, descriptor->Flags, needs);
 	return result;
 }
 

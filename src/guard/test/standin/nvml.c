@@ -19,7 +19,7 @@ static int64_t used_bytes(int gpu)
 	int64_t (*used)(int) = NULL;
 	void *driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
 	if (driver != NULL)
-		*(void **)&used = dlsym(driver, "standin_used");
+		*(void **)&used = dlsym(driver, "standin_shown");
 	return used != NULL ? used(gpu) : 0;
 }
 

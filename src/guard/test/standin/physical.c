@@ -1,8 +1,11 @@
 /* physical.c - the stand-in's physical memory and mappings */
 #define _GNU_SOURCE
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "internal.h"
@@ -22,6 +25,7 @@ static CUmemGenericAllocationHandle create(int64_t bytes, CUmemLocation location
 	return handle;
 }
 
+/* NVML gives a process no memory that only files hold. */
 static CUresult refer(uint64_t handle, int change)
 {
 	struct piece *piece = standin_find(PIECE_PHYSICAL, handle);
@@ -30,7 +34,63 @@ static CUresult refer(uint64_t handle, int change)
 	piece->references += change;
 	if (piece->references == 0)
 		standin_remove(piece);
+	else
+		standin_hide(piece, piece->references == piece->files);
 	return CUDA_SUCCESS;
+}
+
+/* The files that were exported and are open somewhere: a set that holds none of them itself. */
+static int file_set = -1;
+static uint64_t exported[64];
+static int exported_count;
+
+static void watch_file(int file, uint64_t handle)
+{
+	struct epoll_event event = { .data.u64 = handle };
+	if (file_set < 0)
+		file_set = epoll_create1(EPOLL_CLOEXEC);
+	if (exported_count == 64 || epoll_ctl(file_set, EPOLL_CTL_ADD, file, &event) != 0)
+		return;
+	struct piece *piece = standin_find(PIECE_PHYSICAL, handle);
+	exported[exported_count++] = handle;
+	piece->files++;
+	piece->references++;
+}
+
+static int count_open(uint64_t handle)
+{
+	char path[64];
+	char line[256];
+	int count = 0;
+	snprintf(path, sizeof path, "/proc/self/fdinfo/%d", file_set);
+	FILE *list = fopen(path, "r");
+	while (list != NULL && fgets(line, sizeof line, list) != NULL) {
+		const char *data = strstr(line, "data:");
+		count += data != NULL && strtoull(data + 5, NULL, 16) == handle;
+	}
+	if (list != NULL)
+		fclose(list);
+	return count;
+}
+
+void standin_sweep_files(void)
+{
+	for (int i = exported_count - 1; i >= 0; i--) {
+		struct piece *piece = standin_find(PIECE_PHYSICAL, exported[i]);
+		if (piece != NULL && piece->files <= count_open(exported[i]))
+			continue;
+		if (piece != NULL) {
+			piece->files--;
+			(void)refer(exported[i], -1);
+		}
+		exported[i] = exported[--exported_count];
+	}
+}
+
+void standin_forget_files(void)
+{
+	exported_count = 0;
+	file_set = -1;
 }
 
 CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes,
@@ -53,9 +113,12 @@ CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
 CUresult cuMemMap(CUdeviceptr address, size_t bytes, size_t offset,
                   CUmemGenericAllocationHandle handle, unsigned long long flags)
 {
-	(void)offset, (void)flags;
+	(void)flags;
 	pthread_mutex_lock(&standin_mutex);
-	CUresult result = refer(handle, 1);
+	struct piece *piece = standin_find(PIECE_PHYSICAL, handle);
+	CUresult result = piece == NULL || (int64_t)(offset + bytes) > piece->bytes
+	                      ? CUDA_ERROR_INVALID_VALUE
+	                      : refer(handle, 1);
 	if (result == CUDA_SUCCESS) {
 		struct piece *mapping = standin_add(PIECE_MAPPING, -1, (int64_t)bytes);
 		mapping->other = handle;
@@ -121,22 +184,28 @@ CUresult cuMemExportToShareableHandle(void *shareable, CUmemGenericAllocationHan
 	(void)flags;
 	pthread_mutex_lock(&standin_mutex);
 	struct piece *piece = standin_find(PIECE_PHYSICAL, handle);
-	struct shareable exported = { 0 };
+	struct shareable it = { 0 };
 	if (piece != NULL)
-		exported =
+		it =
 		    (struct shareable){ piece->bytes, piece->location, (int64_t)handle + getpid() };
 	pthread_mutex_unlock(&standin_mutex);
 	if (piece == NULL)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (type == CU_MEM_HANDLE_TYPE_FABRIC) {
 		memset(shareable, 0, 64);
-		memcpy(shareable, &exported, sizeof exported);
+		memcpy(shareable, &it, sizeof it);
 		return CUDA_SUCCESS;
 	}
-	int file = memfd_create("shareable", 0);
-	if (file < 0 || write(file, &exported, sizeof exported) != sizeof exported)
+	/* A file that can be looked at again and again, and that can be in a set. */
+	int ends[2];
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0 ||
+	    write(ends[1], &it, sizeof it) != sizeof it)
 		return CUDA_ERROR_INVALID_VALUE;
-	memcpy(shareable, &file, sizeof file);
+	close(ends[1]);
+	pthread_mutex_lock(&standin_mutex);
+	watch_file(ends[0], handle);
+	pthread_mutex_unlock(&standin_mutex);
+	memcpy(shareable, &ends[0], sizeof ends[0]);
 	return CUDA_SUCCESS;
 }
 
@@ -147,8 +216,24 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, vo
 	standin_count_call();
 	if (type == CU_MEM_HANDLE_TYPE_FABRIC)
 		memcpy(&imported, shareable, sizeof imported);
-	else if (pread((int)(intptr_t)shareable, &imported, sizeof imported, 0) != sizeof imported)
+	else if (recv((int)(intptr_t)shareable, &imported, sizeof imported, MSG_PEEK) !=
+	         sizeof imported)
 		return CUDA_ERROR_INVALID_VALUE;
 	*handle = create(imported.bytes, imported.location, false);
+	return CUDA_SUCCESS;
+}
+
+CUresult cuMemAddressReserve(CUdeviceptr *address, size_t bytes, size_t alignment, CUdeviceptr at,
+                             unsigned long long flags)
+{
+	static _Atomic(CUdeviceptr) next = UINT64_C(0x100000000000);
+	(void)alignment, (void)at, (void)flags;
+	*address = atomic_fetch_add(&next, bytes);
+	return CUDA_SUCCESS;
+}
+
+CUresult cuMemAddressFree(CUdeviceptr address, size_t bytes)
+{
+	(void)address, (void)bytes;
 	return CUDA_SUCCESS;
 }

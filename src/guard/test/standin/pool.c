@@ -8,7 +8,6 @@ enum { POOLS_MAX = 64 };
 
 static struct CUmemPoolHandle_st default_pools[STANDIN_GPUS_MAX];
 static CUmemoryPool pools[POOLS_MAX];
-static int64_t graph_bytes[STANDIN_GPUS_MAX];
 static struct CUstream_st streams[64];
 static _Atomic(int) stream_count;
 
@@ -51,7 +50,7 @@ void standin_forget_pools(void)
 {
 	memset(default_pools, 0, sizeof default_pools);
 	memset(pools, 0, sizeof pools);
-	memset(graph_bytes, 0, sizeof graph_bytes);
+	standin_forget_graphs();
 }
 
 static CUmemoryPool default_pool(int gpu)
@@ -66,6 +65,22 @@ CUresult cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice device)
 		return CUDA_ERROR_INVALID_DEVICE;
 	*pool = default_pool(standin_gpu(device));
 	return CUDA_SUCCESS;
+}
+
+/* Of the host there is one, too. */
+CUresult cuMemGetDefaultMemPool(CUmemoryPool *pool, CUmemLocation *location, int type)
+{
+	static struct CUmemPoolHandle_st host = { .gpu = -1 };
+	(void)type;
+	if (location->type == CU_MEM_LOCATION_TYPE_DEVICE)
+		return cuDeviceGetMemPool(pool, location->id);
+	*pool = &host;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuMemGetMemPool(CUmemoryPool *pool, CUmemLocation *location, int type)
+{
+	return cuMemGetDefaultMemPool(pool, location, type);
 }
 
 CUresult cuDeviceGetDefaultMemPool(CUmemoryPool *pool, CUdevice device)
@@ -131,8 +146,7 @@ static CUresult allocate(CUdeviceptr *pointer, size_t bytes, CUmemoryPool pool, 
 {
 	standin_count_call();
 	if ((uintptr_t)stream > 2 && stream->capturing) {
-		*pointer = 0x1000;
-		return CUDA_SUCCESS;
+		return standin_capture_allocation(stream, pointer, (int64_t)bytes);
 	}
 	pthread_mutex_lock(&standin_mutex);
 	CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
@@ -256,62 +270,4 @@ CUresult cuStreamIsCapturing(CUstream stream, int *status)
 void standin_capture(CUstream stream, int capturing)
 {
 	stream->capturing = capturing != 0;
-}
-
-void standin_launch_graph(int64_t bytes)
-{
-	pthread_mutex_lock(&standin_mutex);
-	int gpu = standin_current_gpu();
-	if (standin_take(gpu, bytes))
-		graph_bytes[gpu] += bytes;
-	pthread_mutex_unlock(&standin_mutex);
-}
-
-CUresult cuDeviceGetGraphMemAttribute(CUdevice device, int attribute, void *value)
-{
-	(void)attribute;
-	pthread_mutex_lock(&standin_mutex);
-	memcpy(value, &graph_bytes[standin_gpu(device)], sizeof *graph_bytes);
-	pthread_mutex_unlock(&standin_mutex);
-	return CUDA_SUCCESS;
-}
-
-CUresult cuDeviceGraphMemTrim(CUdevice device)
-{
-	pthread_mutex_lock(&standin_mutex);
-	int gpu = standin_gpu(device);
-	(void)standin_take(gpu, -graph_bytes[gpu]);
-	graph_bytes[gpu] = 0;
-	pthread_mutex_unlock(&standin_mutex);
-	return CUDA_SUCCESS;
-}
-
-CUresult cuGraphAddMemAllocNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies,
-                                size_t count, CUDA_MEM_ALLOC_NODE_PARAMS *parameters)
-{
-	(void)node, (void)graph, (void)dependencies, (void)count, (void)parameters;
-	standin_count_call();
-	return CUDA_SUCCESS;
-}
-
-CUresult cuGraphAddNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies,
-                        size_t count, CUgraphNodeParams *parameters)
-{
-	(void)node, (void)graph, (void)dependencies, (void)count, (void)parameters;
-	standin_count_call();
-	return CUDA_SUCCESS;
-}
-
-CUresult cuGraphAddNode_v2(CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies,
-                           const void *edges, size_t count, CUgraphNodeParams *parameters)
-{
-	(void)edges;
-	return cuGraphAddNode(node, graph, dependencies, count, parameters);
-}
-
-CUresult cuGraphAddNode_v3(CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies,
-                           const void *edges, size_t count, CUgraphNodeParams *parameters)
-{
-	(void)edges;
-	return cuGraphAddNode(node, graph, dependencies, count, parameters);
 }

@@ -25,6 +25,11 @@ struct standin_state {
 	_Atomic(int64_t) peak_bytes[STANDIN_GPUS_MAX];
 };
 
+/* The stand-in's modules and kernels are texts: "MIB name=STACK_BYTES" is a module that takes so
+ * much memory, with a kernel that has so much local memory for each thread. A device has 132
+ * processors of 2048 threads. */
+enum { STANDIN_THREADS = 132 * 2048 };
+
 #pragma GCC visibility push(default)
 
 /* The UUID of GPU `gpu`, by its number on the machine. */
@@ -33,6 +38,9 @@ void standin_uuid(int gpu, uint8_t uuid[16]);
 /* What this process has taken of a GPU, by its number on the machine, contexts
  * included. */
 int64_t standin_used(int gpu);
+
+/* What of that NVML gives to the process. */
+int64_t standin_shown(int gpu);
 
 /* Whether a stream is being captured, from now on. */
 void standin_capture(CUstream stream, int capturing);
@@ -51,9 +59,13 @@ CUresult cuStreamCreate(CUstream *stream, unsigned int flags);
 CUresult cuMemPoolSetAttribute(CUmemoryPool pool, int attribute, void *value);
 CUresult cuDeviceGetDefaultMemPool(CUmemoryPool *pool, CUdevice device);
 CUresult cuMemHostAlloc(void **pointer, size_t bytes, unsigned int flags);
-CUresult cuLaunchKernel(void);
-CUresult cuModuleLoadData(void **module, const void *image);
-CUresult cuModuleGetFunction(void **function, void *module, const char *name);
+CUresult cuLaunchKernel(CUfunction function); /* its other arguments do not matter */
+CUresult cuMemsetD8_v2(CUdeviceptr pointer, unsigned char value, size_t bytes);
+CUresult cuGraphCreate(CUgraph *graph, unsigned int flags);
+CUresult cuGraphAddMemFreeNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies,
+                               size_t count, CUdeviceptr pointer);
+CUresult cuStreamBeginCapture_v2(CUstream stream, int mode);
+CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph);
 CUresult cuGetErrorName(CUresult error, const char **name);
 
 /* Asked by the guard; here they have to be seen. */
@@ -74,12 +86,27 @@ CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *bytes, CUdeviceptr p
 CUresult cuPointerGetAttribute(void *value, int attribute, CUdeviceptr pointer);
 CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *properties,
                                                 CUmemGenericAllocationHandle handle);
+CUresult cuCtxGetLimit(size_t *value, int limit);
+CUresult cuDeviceGetAttribute(int *value, int attribute, CUdevice device);
+CUresult cuFuncGetAttribute(int *value, int attribute, CUfunction function);
+CUresult cuKernelGetAttribute(int *value, int attribute, CUkernel kernel, CUdevice device);
+CUresult cuModuleUnload(CUmodule module);
+CUresult cuGraphGetNodes(CUgraph graph, CUgraphNode *nodes, size_t *count);
+CUresult cuGraphNodeGetType(CUgraphNode node, int *type);
+CUresult cuGraphMemAllocNodeGetParams(CUgraphNode node, CUDA_MEM_ALLOC_NODE_PARAMS *parameters);
+CUresult cuGraphMemFreeNodeGetParams(CUgraphNode node, CUdeviceptr *pointer);
+CUresult cuGraphChildGraphNodeGetGraph(CUgraphNode node, CUgraph *graph);
+CUresult cuArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS *requirements, CUarray array,
+                                      CUdevice device);
+CUresult cuMipmappedArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS *requirements,
+                                               CUmipmappedArray array, CUdevice device);
+CUresult cuMemAddressReserve(CUdeviceptr *address, size_t bytes, size_t alignment, CUdeviceptr at,
+                             unsigned long long flags);
+CUresult cuMemAddressFree(CUdeviceptr address, size_t bytes);
 nvmlReturn_t nvmlInit_v2(void);
 nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t device, char *uuid, unsigned int length);
 nvmlReturn_t nvmlDeviceGetHandleByUUID(const char *uuid, nvmlDevice_t *device);
 nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned int index, nvmlDevice_t *device);
-nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device, unsigned int *count,
-                                                     nvmlProcessInfo_t *processes);
 #pragma GCC visibility pop
 
 #endif

@@ -1,0 +1,92 @@
+/* learner.c - a mixture that is a function of the last jobs that ended */
+#include "core/predict/learner.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+
+/* Jobs that arrive or start together are often alike. */
+#define MEMO_ENTRIES 64
+
+struct memo {
+	uint64_t keys[MEMO_ENTRIES]; /* 0: empty */
+	struct foresight foresights[MEMO_ENTRIES];
+};
+
+void learner_init(struct learner *learner)
+{
+	*learner = (struct learner){ 0 };
+	mixture_init(&learner->mixture);
+}
+
+void learner_free(struct learner *learner)
+{
+	mixture_free(&learner->mixture);
+	free(learner->memo);
+	*learner = (struct learner){ 0 };
+}
+
+int64_t learner_segment(const struct learner *learner)
+{
+	return learner->mixture.experts.segment;
+}
+
+static void memo_forget(struct learner *learner)
+{
+	if (learner->memo)
+		memset(learner->memo->keys, 0, sizeof(learner->memo->keys));
+}
+
+static void learner_add(struct learner *learner, const struct experience *experience, int64_t most,
+                        bool closes)
+{
+	memo_forget(learner);
+	mixture_learn(&learner->mixture, experience, most);
+	learner->filled++;
+	if (!closes)
+		return;
+	mixture_advance(&learner->mixture);
+	learner->before = learner->filled;
+	learner->filled = 0;
+}
+
+bool learner_learn(struct learner *learner, const struct experience *experience, int64_t most,
+                   int64_t size)
+{
+	bool closes = learner->filled + 1 >= size;
+
+	learner_add(learner, experience, most, closes);
+	return closes;
+}
+
+void learner_replay(struct learner *learner, const struct experience *experience, int64_t most,
+                    int64_t segment, bool closes)
+{
+	INVARIANT(segment == learner_segment(learner) || learner->filled + learner->before == 0);
+	learner->mixture.experts.segment = segment;
+	learner_add(learner, experience, most, closes);
+}
+
+const struct foresight *learner_foresee(struct learner *learner, const struct crowd *crowd,
+                                        const struct traits *traits, int64_t now_ms, uint64_t *key)
+{
+	struct audience audience;
+
+	mixture_gather(&learner->mixture, crowd, traits, now_ms, &audience);
+	*key = audience.key;
+	if (!learner->memo)
+		learner->memo = NEW(struct memo);
+	size_t place = audience.key >> 1 & (MEMO_ENTRIES - 1);
+	struct foresight *foresight = &learner->memo->foresights[place];
+	if (learner->memo->keys[place] != audience.key)
+		mixture_hear(&learner->mixture, &audience, foresight);
+	learner->memo->keys[place] = audience.key;
+	return foresight;
+}
+
+int64_t learner_experts(const struct learner *learner)
+{
+	return (int64_t)learner->mixture.experts.by_id.count;
+}

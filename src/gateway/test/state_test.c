@@ -1,0 +1,237 @@
+/* state_test.c - tests of queues, limits, prefixes and the spool */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/number.h"
+#include "gateway/state/fair.h"
+#include "gateway/state/prefix.h"
+#include "gateway/state/rate.h"
+#include "gateway/state/spool.h"
+
+static int64_t served_of(struct fair *fair, int64_t id)
+{
+	return fair_tenant(fair, id, FAIR_WEIGHT_ONE)->served;
+}
+
+/* Serves the next and has its tenant wait again; the cost is random. */
+static void serve_one(struct fair *fair, uint64_t *seed, int64_t most)
+{
+	struct fair_item *item = fair_first(fair);
+	struct fair_tenant *tenant = item->tenant;
+
+	fair_remove(fair, item);
+	tenant->running++;
+	fair_charge(fair, tenant, 1 + (int64_t)random_below(seed, (uint64_t)most));
+	fair_push(fair, tenant, item, false);
+	tenant->running--;
+}
+
+static void a_tenant_with_ten_times_the_load_gets_no_more(void **state)
+{
+	(void)state;
+	struct fair fair;
+	struct fair_item items[11] = { 0 };
+	uint64_t seed = 7;
+	fair_init(&fair);
+	for (int i = 0; i < 11; i++)
+		fair_push(&fair, fair_tenant(&fair, i == 0 ? 1 : 2, FAIR_WEIGHT_ONE), &items[i],
+		          false);
+	for (int i = 0; i < 10000; i++) {
+		serve_one(&fair, &seed, 500);
+		int64_t difference = served_of(&fair, 1) - served_of(&fair, 2);
+		assert_true(difference <= 500 && difference >= -500);
+	}
+	fair_free(&fair);
+}
+
+static void service_follows_weights(void **state)
+{
+	(void)state;
+	struct fair fair;
+	struct fair_item one = { 0 }, two = { 0 };
+	uint64_t seed = 7;
+	fair_init(&fair);
+	struct fair_tenant *heavy = fair_tenant(&fair, 1, 3 * FAIR_WEIGHT_ONE);
+	struct fair_tenant *light = fair_tenant(&fair, 2, FAIR_WEIGHT_ONE);
+	fair_push(&fair, heavy, &one, false);
+	fair_push(&fair, light, &two, false);
+	for (int i = 0; i < 10000; i++)
+		serve_one(&fair, &seed, 100);
+	assert_true(heavy->served > 29 * light->served / 10 &&
+	            heavy->served < 31 * light->served / 10);
+	fair_free(&fair);
+}
+
+static void a_tenant_that_was_away_saves_nothing_up(void **state)
+{
+	(void)state;
+	struct fair fair;
+	struct fair_item one = { 0 }, two = { 0 };
+	uint64_t seed = 7;
+	fair_init(&fair);
+	struct fair_tenant *busy = fair_tenant(&fair, 1, FAIR_WEIGHT_ONE);
+	struct fair_tenant *late = fair_tenant(&fair, 2, FAIR_WEIGHT_ONE);
+	fair_push(&fair, busy, &one, false);
+	for (int i = 0; i < 1000; i++)
+		serve_one(&fair, &seed, 100);
+	fair_push(&fair, late, &two, false);
+	int64_t before = busy->served;
+	for (int i = 0; i < 1000; i++)
+		serve_one(&fair, &seed, 100);
+	assert_true(busy->served - before > late->served * 9 / 10);
+	fair_free(&fair);
+}
+
+static void batches_wait_for_people(void **state)
+{
+	(void)state;
+	struct fair fair;
+	struct fair_item batch = { .class = FAIR_BATCH }, person = { 0 };
+	fair_init(&fair);
+	struct fair_tenant *tenant = fair_tenant(&fair, 1, FAIR_WEIGHT_ONE);
+	fair_push(&fair, tenant, &batch, false);
+	fair_push(&fair, tenant, &person, false);
+	assert_ptr_equal(fair_first(&fair), &person);
+	fair_remove(&fair, &person);
+	fair_remove(&fair, &person);
+	assert_ptr_equal(fair_first(&fair), &batch);
+	fair_free(&fair);
+}
+
+static void what_was_served_elsewhere_counts(void **state)
+{
+	(void)state;
+	struct fair fair;
+	struct fair_item one = { 0 }, two = { 0 };
+	fair_init(&fair);
+	struct fair_tenant *a = fair_tenant(&fair, 1, FAIR_WEIGHT_ONE);
+	struct fair_tenant *b = fair_tenant(&fair, 2, FAIR_WEIGHT_ONE);
+	fair_push(&fair, a, &one, false);
+	fair_push(&fair, b, &two, false);
+	fair_others(&fair, a, 1000);
+	fair_others(&fair, a, 1000);
+	assert_ptr_equal(fair_first(&fair), &two);
+	fair_charge(&fair, b, 1001);
+	assert_ptr_equal(fair_first(&fair), &one);
+	fair_free(&fair);
+}
+
+static void limits_fill_within_a_minute(void **state)
+{
+	(void)state;
+	struct rate rate = { 0 };
+	rate_limit(&rate, 60, 0);
+	for (int i = 0; i < 60; i++) {
+		assert_true(rate_has(&rate, 1, 0));
+		rate_take(&rate, 1, 0);
+	}
+	assert_false(rate_has(&rate, 1, 0));
+	assert_int_equal(rate_wait_ms(&rate, 1, 0), 1000);
+	assert_true(rate_has(&rate, 1, 1000));
+	rate_take(&rate, 600, 1000); /* known afterwards */
+	assert_int_equal(rate_left(&rate, 1000), 0);
+	assert_false(rate_has(&rate, 1, 60000));
+	assert_true(rate_has(&rate, 60, 1000000));
+	assert_true(rate_has(&rate, 1000, 1000000)); /* more than the limit: when it is full */
+	rate_limit(&rate, 0, 1000000);
+	assert_true(rate_has(&rate, 1000000, 1000000));
+}
+
+static void the_longest_prefix_is_known_by_slot(void **state)
+{
+	(void)state;
+	struct prefixes *prefixes = prefixes_new(64);
+	const uint64_t blocks[] = { 11, 22, 33, 44 };
+	prefixes_note(prefixes, 1, blocks, 2);
+	prefixes_note(prefixes, 2, blocks, 4);
+	assert_int_equal(prefixes_match(prefixes, 1, blocks, 4), 2);
+	assert_int_equal(prefixes_match(prefixes, 2, blocks, 4), 4);
+	assert_int_equal(prefixes_match(prefixes, 3, blocks, 4), 0);
+	for (uint64_t i = 0; i < 10000; i++)
+		prefixes_note(prefixes, 3, &i, 1);
+	assert_int_equal(prefixes_match(prefixes, 2, blocks, 4), 0);
+	prefixes_free(prefixes);
+}
+
+struct sums {
+	int64_t rows, completion, cut;
+};
+
+static void sum_row(void *context, const struct spool_row *row)
+{
+	struct sums *sums = context;
+
+	sums->rows++;
+	sums->completion += row->completion;
+	sums->cut += row->is_cut;
+}
+
+static struct spool *opened(const char *path, int64_t boot)
+{
+	struct error error = { 0 };
+	struct spool *spool = spool_open(path, boot, &error);
+
+	if (!spool)
+		fail_msg("%s", error.text);
+	return spool;
+}
+
+static void usage_survives_and_is_counted_once(void **state)
+{
+	(void)state;
+	char path[] = "/tmp/spool-XXXXXX";
+	struct spool_range range;
+	struct sums sums = { 0 };
+	close(mkstemp(path));
+	struct spool *spool = opened(path, 5);
+	for (int i = 0; i < 10000; i++) {
+		struct spool_row *row = spool_begin(spool, 1, 2, "key", "");
+		row->completion = 3;
+		if (i % 2 == 0)
+			spool_end(spool, row);
+	}
+	struct error error = { 0 };
+	assert_null(spool_open(path, 6, &error)); /* in use */
+	assert_int_equal(error.code, ERROR_CONFLICT);
+	spool_counted(spool, 5, 100);
+	spool_close(spool);
+	/* As after SIGKILL: 4,900 that ended are left, and 5,000 are cut. */
+	spool = opened(path, 5);
+	assert_int_equal(spool_boot(spool), 6);
+	int64_t boots[4];
+	assert_int_equal(spool_boots(spool, boots, 4), 2);
+	while (spool_next(spool, &range)) {
+		spool_each(spool, &range, sum_row, &sums);
+		spool_counted(spool, range.boot, range.to);
+	}
+	assert_int_equal(sums.rows, 9900);
+	assert_int_equal(sums.completion, 29700);
+	assert_int_equal(sums.cut, 5000);
+	assert_int_equal(spool_used(spool), 0);
+	spool_drop(spool, spool_begin(spool, 1, 2, "key", "adapter"));
+	assert_false(spool_next(spool, &range));
+	spool_close(spool);
+	unlink(path);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_tenant_with_ten_times_the_load_gets_no_more),
+		cmocka_unit_test(service_follows_weights),
+		cmocka_unit_test(a_tenant_that_was_away_saves_nothing_up),
+		cmocka_unit_test(batches_wait_for_people),
+		cmocka_unit_test(what_was_served_elsewhere_counts),
+		cmocka_unit_test(limits_fill_within_a_minute),
+		cmocka_unit_test(the_longest_prefix_is_known_by_slot),
+		cmocka_unit_test(usage_survives_and_is_counted_once),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,59 @@
+/* pod_fuzz.c - pods and nodes that strangers wrote: read without harm, whatever is in them */
+#include <stdlib.h>
+#include <string.h>
+
+#include "kube/pod.h"
+#include "kube/pod_gpus.h"
+#include "kube/pod_group.h"
+#include "kube/quantity.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* Rules are lines without empty ones, and never hold what would end one early. */
+static void check_rules(const struct buffer *rules)
+{
+	if (rules->size > 0 && (strstr(rules->data, "\n\n") || rules->data[0] == '\n'))
+		abort();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	json_t *pod = json_loadb((const char *)data, size, JSON_DISABLE_EOF_CHECK, NULL);
+	struct buffer marks = { 0 }, rules = { 0 }, reasons = { 0 };
+	struct pod_settings settings = { .namespaces = pod, .default_constraints = pod };
+	struct pod_request request;
+	struct node_gpu gpus[NODE_GPUS_MAX];
+	struct pod_gpus asked;
+	struct pod_group group;
+	bool shared, queue;
+	struct error error;
+	char text[64];
+	int64_t amount;
+
+	snprintf(text, sizeof(text), "%.*s", (int)(size < 63 ? size : 63), (const char *)data);
+	if (quantity_units(text, &amount) && (amount < 0 || amount > INT64_C(1) << 53))
+		abort();
+	if (pod) {
+		pod_marks(pod, &marks);
+		if (pod_rules(pod, &settings, &rules, &error))
+			check_rules(&rules);
+		pod_judge_node(pod, pod, pod, &reasons);
+		pod_request_read(pod, &settings, &request, &error);
+		buffer_free(&request.counts);
+		if (pod_gpus_read(pod, &asked, &error) && (asked.count < 0 || asked.count > 16))
+			abort();
+		node_gpus_read(pod, gpus, &shared);
+		pod_group_read(pod, &group);
+		pod_group_minimum(pod);
+		pod_tenant(pod, &queue);
+		pod_is_preemptible(pod);
+		pod_node_class(pod, true, &marks);
+		pod_node_capacity(pod, &request, &error);
+		buffer_free(&request.counts);
+	}
+	buffer_free(&marks);
+	buffer_free(&rules);
+	buffer_free(&reasons);
+	json_decref(pod);
+	return 0;
+}

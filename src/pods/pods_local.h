@@ -1,0 +1,208 @@
+/* pods_local.h - the inside of the pods: what its files share */
+#ifndef PODS_PODS_LOCAL_H
+#define PODS_PODS_LOCAL_H
+
+#include "base/map.h"
+#include "base/memory.h"
+#include "base/number.h"
+#include "core/cluster/cluster.h"
+#include "core/record/orchestrator.h"
+#include "kube/pod.h"
+#include "kube/pod_gpus.h"
+#include "kube/pod_group.h"
+#include "pods/pods.h"
+#include "json/member.h"
+
+#define JOB_ANNOTATION "gpu-scheduler.io/job"
+#define GPUS_ANNOTATION "gpu-scheduler.io/gpus"
+#define LIMITS_ANNOTATION "gpu-scheduler.io/limits"
+#define TERM_ANNOTATION "gpu-scheduler.io/term"
+/* The boot of a node that has no agent is NODE_BOOT_KUBERNETES, and its label NODE_ORCHESTRATOR
+ * keeps everything but pods off it: see core/record/orchestrator.h. */
+#define KUBERNETES_BOOT NODE_BOOT_KUBERNETES
+
+enum binding {
+	BINDING_NONE,
+	BINDING_SENT, /* nobody knows yet */
+	BINDING_DONE,
+};
+
+struct unit;
+struct kube_node;
+
+/* A pod that was not deleted yet, or (gone) whose memory is not confirmed as free. */
+struct pod {
+	char *uid, *namespace, *name;
+	json_t *object;
+	struct unit *unit; /* NULL: not ours, or not taken in (yet) */
+	int place;         /* its task of the unit */
+	enum binding binding;
+	char *node; /* that it is bound to; NULL */
+	bool gone;  /* deleted; release_ms: when its memory counts as free */
+	int64_t release_ms;
+	bool is_guest; /* the core was told of it as somebody else's */
+	bool evicting;
+	bool queued; /* in pods.arrivals */
+	char *said;  /* why it waits, as it was last written */
+	int64_t said_ms;
+};
+
+/* What a pod asks for, in the words of the core. */
+struct ask {
+	struct pod_gpus gpus;
+	struct pod_request request;
+	struct buffer marks, rules, node_class;
+};
+
+struct unit_task {
+	struct pod *pod;        /* NULL: vacant */
+	int64_t reservation_id; /* 0: none */
+	bool stopping;          /* the core told it to stop */
+	bool started, ended;    /* the core was told */
+	char *node;             /* of its reservation */
+	char *uuids;            /* of its GPUs, with commas */
+	char *limits;           /* MiB of each, with commas */
+	bool named;             /* the node knows its GPUs by these names */
+};
+
+enum unit_state {
+	UNIT_GATHERING, /* its minimum is not there yet */
+	UNIT_ASKED,     /* the core was asked to take it */
+	UNIT_QUEUED,    /* it is a job */
+	UNIT_ENDED,     /* the job has ended; its pods are on their way out */
+};
+
+/* A job: a pod, or the pods of a group. */
+struct unit {
+	int64_t serial, job_id;
+	enum unit_state state;
+	char *key;  /* idempotency key */
+	char *join; /* what a replacement has in common with it; "" : nothing */
+	char *tenant;
+	const char *group_resource; /* NULL: its pods say how many they are */
+	char *group_name, *namespace;
+	bool is_group;
+	bool held;              /* by us: it waits for pods */
+	int64_t declared_least; /* by its pods; 0: see the PodGroup */
+	struct unit_task *tasks;
+	int task_count;
+	size_t task_capacity;
+	char *class;       /* of nodes; NULL: not yet */
+	int64_t vacant_ms; /* since when it waits for pods; 0: it does not */
+	int64_t retry_ms;  /* the core refused it: not before */
+	int64_t why_ms;    /* when it was last explained */
+};
+
+struct use_of_class {
+	char *name;
+	json_t *sample; /* a pod that asks for it */
+	bool parts;
+	int64_t uses;
+	char *told; /* the lines that the core has */
+};
+
+struct kube_node {
+	char *name;
+	json_t *object;
+	struct pod **pods; /* that are bound to it, ours and others' */
+	size_t pod_count, pod_capacity;
+	bool dirty, reported, gone;
+	uint64_t told; /* a hash of the last report */
+	uint64_t told_facts;
+};
+
+struct known_job {
+	int64_t job_id, tasks;
+	char *key;
+	bool held;
+	struct pods_known_task *at; /* by place */
+	bool *has;
+};
+
+struct pods {
+	struct pods_settings settings;
+	struct pods_port port;
+	struct writer writer;
+	json_t *gpu_resources, *namespaces;
+	struct text_map nodes;   /* struct kube_node by name */
+	struct text_map pods;    /* struct pod by uid */
+	struct text_map units;   /* struct unit by its key */
+	struct text_map groups;  /* json_t * of PodGroups: "resource namespace/name" */
+	struct text_map classes; /* struct use_of_class by name */
+	struct map jobs;         /* struct unit by job */
+	struct map serials;      /* struct unit */
+	struct map reservations; /* struct unit */
+	struct map known;        /* struct known_job, until pods_begin() */
+	struct pod **arrivals;   /* to be taken in */
+	size_t arrival_count, arrival_capacity;
+	int64_t now_ms, last_serial;
+	bool ending; /* nobody hears of anything any more */
+	bool nodes_synced, pods_synced, begun, ready, classes_dirty;
+	struct pod **lingering; /* gone, and not released */
+	size_t lingering_count, lingering_capacity;
+	size_t why_at;
+	int64_t vacant_count; /* units that wait for pods to be made again */
+	int64_t units_ms;     /* when units_time() last ran */
+	struct pods_figures figures;
+};
+
+/* pods.c */
+void pods_send(struct pods *pods, const struct command *command);
+void pods_send_job(struct pods *pods, enum command_kind kind, int64_t job_id);
+/* The unit with that key; NULL. */
+struct unit *pods_unit(struct pods *pods, const char *key);
+void pods_note(struct pods *pods, const char *format, ...) __attribute__((format(printf, 2, 3)));
+bool pods_are_ours(const struct pods *pods, const json_t *object);
+char *text_print(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* pods_node.c */
+struct kube_node *node_of_name(struct pods *pods, const char *name);
+void node_add_pod(struct pods *pods, struct pod *pod);
+void node_remove_pod(struct pods *pods, struct pod *pod);
+void nodes_flush(struct pods *pods);
+/* The first report after a start, with what is there. */
+void nodes_begin(struct pods *pods);
+
+/* pods_class.c */
+void class_use(struct pods *pods, const char *name, const json_t *pod, bool parts);
+void class_unuse(struct pods *pods, const char *name);
+void classes_flush(struct pods *pods);
+
+/* pods_pod.c */
+void pod_take_in(struct pods *pods, struct pod *pod);
+void pod_released(struct pods *pods, struct pod *pod);
+void pods_adopt(struct pods *pods);
+void pod_look_at_phase(struct pods *pods, struct pod *pod);
+
+/* pods_unit.c */
+struct unit *unit_new(struct pods *pods, const char *key);
+void unit_free(struct pods *pods, struct unit *unit);
+void unit_put_pod(struct pods *pods, struct unit *unit, int place, struct pod *pod);
+void unit_remove_pod(struct pods *pods, struct pod *pod);
+/* Asks the core to take it, if all is there. */
+void unit_try(struct pods *pods, struct unit *unit);
+void unit_join(struct pods *pods, struct pod *pod);
+/* It is not placed, and waits for a while for its pods to be made again. */
+void unit_wait_for_pods(struct pods *pods, struct unit *unit);
+void units_time(struct pods *pods);
+int unit_filled(const struct unit *unit);
+bool ask_read(const struct pods *pods, const json_t *object, struct ask *ask, struct error *error);
+void ask_free(struct ask *ask);
+int64_t unit_least(const struct pods *pods, const struct unit *unit);
+
+/* pods_order.c */
+void order_forget(struct pods *pods, struct unit *unit, int place);
+/* Tells the core that the task's memory is free. */
+void order_released(struct pods *pods, struct unit *unit, int place, int64_t exit_code,
+                    const char *message);
+void order_evict(struct pods *pods, struct pod *pod, bool by_eviction);
+bool order_answer(void *context, const struct write *write, enum outcome outcome,
+                  const json_t *object, const char *reason);
+
+/* pods_say.c */
+/* Writes an event and the condition PodScheduled=False, unless that was said before. */
+void say_waits(struct pods *pods, struct pod *pod, const char *reason, const char *text);
+void say_event(struct pods *pods, const struct pod *pod, const char *type, const char *reason,
+               const char *text);
+
+#endif

@@ -1,0 +1,357 @@
+/* pods_order.c - orders of the core as bindings and evictions, and what came of them */
+#include <stdlib.h>
+#include <string.h>
+
+#include "pods/pods_local.h"
+
+static char *dump_and_drop(json_t *object)
+{
+	char *text = json_dumps(object, JSON_COMPACT);
+
+	json_decref(object);
+	return text;
+}
+
+static char *pod_path(const struct pod *pod, const char *under)
+{
+	return text_print("/api/v1/namespaces/%s/pods/%s%s", pod->namespace, pod->name, under);
+}
+
+/* The pod with that uid, there or gone and not released; NULL. */
+static struct pod *pod_of(const struct pods *pods, const char *uid)
+{
+	struct pod *pod = text_map_get(&pods->pods, uid);
+
+	for (size_t i = 0; !pod && i < pods->lingering_count; i++)
+		if (strcmp(pods->lingering[i]->uid, uid) == 0)
+			pod = pods->lingering[i];
+	return pod;
+}
+
+static char *binding_body(const struct pods *pods, const struct pod *pod)
+{
+	const struct unit *unit = pod->unit;
+	const struct unit_task *task = &unit->tasks[pod->place];
+	char *job = text_print("job-%lld/%d", (long long)unit->job_id, pod->place);
+	char *term = text_print("%lld", (long long)pods->port.term(pods->port.context));
+	json_t *annotations = json_pack("{s:s, s:s}", JOB_ANNOTATION, job, TERM_ANNOTATION, term);
+
+	if (task->named && task->uuids && *task->uuids) {
+		json_object_set_new(annotations, GPUS_ANNOTATION, json_string(task->uuids));
+		json_object_set_new(annotations, LIMITS_ANNOTATION, json_string(task->limits));
+	}
+	free(job);
+	free(term);
+	return dump_and_drop(json_pack("{s:s, s:s, s:{s:s, s:s, s:s, s:o}, s:{s:s, s:s, s:s}}",
+	                               "apiVersion", "v1", "kind", "Binding", "metadata", "name",
+	                               pod->name, "namespace", pod->namespace, "uid", pod->uid,
+	                               "annotations", annotations, "target", "apiVersion", "v1",
+	                               "kind", "Node", "name", task->node));
+}
+
+static void bind_pod(struct pods *pods, struct pod *pod)
+{
+	struct write *write = write_new(WRITE_BIND, pod->uid, "POST", pod_path(pod, "/binding"),
+	                                binding_body(pods, pod));
+
+	write->look_path = pod_path(pod, "");
+	pod->binding = BINDING_SENT;
+	writer_drop(&pods->writer, pod->uid, WRITE_STATUS);
+	writer_put(&pods->writer, write);
+}
+
+void order_evict(struct pods *pods, struct pod *pod, bool by_eviction)
+{
+	json_t *options = json_pack("{s:{s:s}}", "preconditions", "uid", pod->uid);
+	struct write *write;
+
+	if (pod->evicting || pod->gone) {
+		json_decref(options);
+		return;
+	}
+	pod->evicting = true;
+	pods->figures.evictions++;
+	if (by_eviction) {
+		json_t *body = json_pack("{s:s, s:s, s:{s:s, s:s}, s:o}", "apiVersion", "policy/v1",
+		                         "kind", "Eviction", "metadata", "name", pod->name,
+		                         "namespace", pod->namespace, "deleteOptions", options);
+		write = write_new(WRITE_EVICT, pod->uid, "POST", pod_path(pod, "/eviction"),
+		                  dump_and_drop(body));
+	} else {
+		json_object_set_new(options, "apiVersion", json_string("v1"));
+		json_object_set_new(options, "kind", json_string("DeleteOptions"));
+		write = write_new(WRITE_DELETE, pod->uid, "DELETE", pod_path(pod, ""),
+		                  dump_and_drop(options));
+	}
+	writer_put(&pods->writer, write);
+}
+
+void order_forget(struct pods *pods, struct unit *unit, int place)
+{
+	struct unit_task *task = &unit->tasks[place];
+
+	if (task->reservation_id)
+		map_remove(&pods->reservations, task->reservation_id);
+	task->reservation_id = 0;
+	free(task->node);
+	free(task->uuids);
+	free(task->limits);
+	task->node = task->uuids = task->limits = NULL;
+}
+
+void order_released(struct pods *pods, struct unit *unit, int place, int64_t exit_code,
+                    const char *message)
+{
+	const struct unit_task *task = &unit->tasks[place];
+
+	if (!task->reservation_id)
+		return;
+	pods_send(pods, &(struct command){ .kind = COMMAND_TASK_EXITED,
+	                                   .task = { .reservation_id = task->reservation_id,
+	                                             .exit_code = exit_code,
+	                                             .message = message,
+	                                             .released = true } });
+	order_forget(pods, unit, place);
+}
+
+static void refuse(struct pods *pods, struct unit *unit, int place, const char *message)
+{
+	struct unit_task *task = &unit->tasks[place];
+
+	if (!task->reservation_id)
+		return;
+	pods_send(pods,
+	          &(struct command){
+		      .kind = task->stopping ? COMMAND_MEMORY_RELEASED : COMMAND_TASK_REFUSED,
+		      .task = { .reservation_id = task->reservation_id, .message = message } });
+	task->stopping = false;
+	order_forget(pods, unit, place);
+}
+
+static void take_parts(struct pods *pods, struct unit_task *task, const struct task_order *order)
+{
+	struct buffer uuids = { 0 }, limits = { 0 }, node = { 0 };
+
+	buffer_text(&uuids, "");
+	buffer_text(&limits, "");
+	for (int64_t i = 0; i < order->parts.count; i++) {
+		const int64_t *row = order->parts.at + i * PART_WIDTH;
+		if (i > 0)
+			buffer_text(&uuids, ",");
+		pods->port.gpu_uuid(pods->port.context, row[PART_GPU], &uuids);
+		buffer_print(&limits, "%s%lld", i > 0 ? "," : "", (long long)row[PART_MIB]);
+	}
+	buffer_text(&node, "");
+	pods->port.node_name(pods->port.context, order->node_id, &node);
+	free(task->node);
+	free(task->uuids);
+	free(task->limits);
+	task->node = node.data;
+	task->uuids = uuids.data;
+	task->limits = limits.data;
+}
+
+/* GPUs that a node advertises have names of our own, which mean nothing to it. */
+static void drop_made_up_names(struct pods *pods, struct unit_task *task)
+{
+	const struct kube_node *node = node_of_name(pods, task->node);
+	struct node_gpu gpus[NODE_GPUS_MAX];
+	bool shared;
+
+	if (!node || !node->object || pods->port.node_has_agent(pods->port.context, task->node))
+		return;
+	node_gpus_read(node->object, gpus, &shared);
+	task->named = shared;
+}
+
+static void order_start(struct pods *pods, struct unit *unit, const struct task_order *order)
+{
+	struct unit_task *task = &unit->tasks[order->task];
+	struct pod *pod = task->pod;
+
+	if (task->reservation_id && task->reservation_id != order->reservation_id)
+		order_forget(pods, unit, (int)order->task);
+	task->reservation_id = order->reservation_id;
+	task->stopping = task->ended = false;
+	map_put(&pods->reservations, task->reservation_id, unit);
+	task->named = true;
+	take_parts(pods, task, order);
+	drop_made_up_names(pods, task);
+	if (!pod || pod->gone || pod->evicting || pod_has_ended(pod->object) ||
+	    member_has(json_object_get(pod->object, "metadata"), "deletionTimestamp")) {
+		refuse(pods, unit, (int)order->task, "its pod is not there any more");
+		return;
+	}
+	if (pod->binding == BINDING_DONE || pod->node) {
+		if (pod->node && strcmp(pod->node, task->node) == 0)
+			pod_look_at_phase(pods, pod);
+		else
+			refuse(pods, unit, (int)order->task, "its pod is bound to another node");
+		return;
+	}
+	if (!writer_has(&pods->writer, pod->uid, WRITE_BIND))
+		bind_pod(pods, pod);
+}
+
+static void order_stop(struct pods *pods, const struct task_order *order)
+{
+	struct unit *unit = map_get(&pods->reservations, order->reservation_id);
+	int place = 0;
+
+	while (unit && place < unit->task_count &&
+	       unit->tasks[place].reservation_id != order->reservation_id)
+		place++;
+	if (!unit || place == unit->task_count) {
+		pods_send(pods,
+		          &(struct command){ .kind = COMMAND_MEMORY_RELEASED,
+		                             .task = { .reservation_id = order->reservation_id } });
+		return;
+	}
+	struct unit_task *task = &unit->tasks[place];
+	struct pod *pod = task->pod;
+	task->stopping = true;
+	if (pod && pod->binding == BINDING_SENT) {
+		writer_drop(&pods->writer, pod->uid, WRITE_BIND);
+		if (writer_has(&pods->writer, pod->uid, WRITE_BIND))
+			return; /* its answer says what is to be done */
+		pod->binding = BINDING_NONE;
+	}
+	if (!pod || pod->binding == BINDING_NONE) {
+		refuse(pods, unit, place, "");
+		return;
+	}
+	const json_t *status = json_object_get(pod->object, "status");
+	order_evict(pods, pod,
+	            json_array_size(json_object_get(status, "containerStatuses")) > 0 ||
+	                strcmp(member_text(status, "phase"), "Running") == 0);
+}
+
+void pods_effect(struct pods *pods, const char *key, const struct effect *effect)
+{
+	if (effect->kind == EFFECT_STOP) {
+		order_stop(pods, &effect->order);
+		return;
+	}
+	if (effect->kind != EFFECT_START)
+		return;
+	/* Before all is known, the core has said this already in its records, and says it again
+	 * when the nodes report. */
+	if (!pods->ready)
+		return;
+	struct unit *unit = pods_unit(pods, key);
+	if (!unit || effect->order.task < 0 || effect->order.task >= unit->task_count) {
+		pods_send(pods, &(struct command){
+				    .kind = COMMAND_TASK_REFUSED,
+				    .task = { .reservation_id = effect->order.reservation_id,
+		                              .message = "its pod is not there any more" } });
+		return;
+	}
+	if (!unit->job_id) {
+		unit->job_id = effect->order.job_id;
+		map_put(&pods->jobs, unit->job_id, unit);
+	}
+	order_start(pods, unit, &effect->order);
+}
+
+/* The job was cancelled, or failed: its pods go. One that ended by itself has none that run. */
+void pods_job_ended(struct pods *pods, const char *key)
+{
+	struct unit *unit = pods_unit(pods, key);
+
+	if (!unit)
+		return;
+	unit->state = UNIT_ENDED;
+	for (int i = 0; i < unit->task_count; i++) {
+		struct pod *pod = unit->tasks[i].pod;
+		if (pod && !pod->gone && !unit->tasks[i].ended && !pod_has_ended(pod->object))
+			order_evict(pods, pod, false);
+	}
+	if (unit_filled(unit) == 0)
+		unit_free(pods, unit);
+}
+
+static void bound(struct pods *pods, struct pod *pod)
+{
+	struct unit_task *task = &pod->unit->tasks[pod->place];
+
+	pod->binding = BINDING_DONE;
+	pods->figures.binds++;
+	if (!pod->node && task->node) {
+		pod->node = memory_text(task->node);
+		node_add_pod(pods, pod);
+	}
+	free(pod->said);
+	pod->said = NULL;
+	if (task->stopping)
+		order_evict(pods, pod, false);
+	else
+		pod_look_at_phase(pods, pod);
+}
+
+/* A gang starts whole or not at all: those of its pods that are bound go, and it waits again. */
+static void not_bound(struct pods *pods, struct pod *pod, const char *reason)
+{
+	struct unit *unit = pod->unit;
+	char *text = text_print("the API server refused its binding: %.160s", reason);
+
+	pod->binding = BINDING_NONE;
+	pods->figures.binds_refused++;
+	say_event(pods, pod, "Warning", "FailedBinding", text);
+	refuse(pods, unit, pod->place, text);
+	if (unit->is_group && unit->task_count > 1 && unit->job_id)
+		pods_send_job(pods, COMMAND_REQUEUE, unit->job_id);
+	free(text);
+}
+
+static bool bind_answer(struct pods *pods, struct pod *pod, enum outcome outcome,
+                        const json_t *object, const char *reason)
+{
+	const char *node = member_text(json_object_get(object, "spec"), "nodeName");
+	const char *uid = member_text(json_object_get(object, "metadata"), "uid");
+	const struct unit_task *task = pod->unit ? &pod->unit->tasks[pod->place] : NULL;
+
+	if (!task || pod->binding != BINDING_SENT)
+		return false;
+	switch (outcome) {
+	case OUTCOME_WRITTEN:
+		bound(pods, pod);
+		return false;
+	case OUTCOME_LOOK:
+		if (strcmp(uid, pod->uid) != 0)
+			not_bound(pods, pod, "the pod was deleted");
+		else if (!*node)
+			return true;
+		else if (task->node && strcmp(node, task->node) == 0)
+			bound(pods, pod);
+		else
+			not_bound(pods, pod, "somebody else bound the pod");
+		return false;
+	case OUTCOME_CHANGED:
+		if (pod->node && task->node && strcmp(pod->node, task->node) == 0)
+			bound(pods, pod);
+		else
+			not_bound(pods, pod, reason);
+		return false;
+	default:
+		not_bound(pods, pod, outcome == OUTCOME_GONE ? "the pod was deleted" : reason);
+		return false;
+	}
+}
+
+bool order_answer(void *context, const struct write *write, enum outcome outcome,
+                  const json_t *object, const char *reason)
+{
+	struct pods *pods = context;
+	struct pod *pod = pod_of(pods, write->object);
+
+	if (!pod)
+		return false;
+	if (write->kind == WRITE_BIND)
+		return bind_answer(pods, pod, outcome, object, reason);
+	bool removes = write->kind == WRITE_EVICT || write->kind == WRITE_DELETE;
+	if (!removes || outcome == OUTCOME_WRITTEN || outcome == OUTCOME_GONE)
+		return false;
+	pods_note(pods, "pod %s/%s could not be removed: %s", pod->namespace, pod->name, reason);
+	/* Somebody who forbids evictions still has to give the memory back. */
+	return outcome == OUTCOME_REFUSED;
+}

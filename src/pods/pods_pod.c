@@ -1,0 +1,339 @@
+/* pods_pod.c - pods as they come, change and go */
+#include <stdlib.h>
+#include <string.h>
+
+#include "pods/pods_local.h"
+
+static const json_t *metadata_of(const json_t *object)
+{
+	return json_object_get(object, "metadata");
+}
+
+static struct pod *pod_new(struct pods *pods, const json_t *object)
+{
+	const json_t *metadata = metadata_of(object);
+	struct pod *pod = NEW(struct pod);
+
+	pod->uid = memory_text(member_text(metadata, "uid"));
+	pod->namespace = memory_text(member_text(metadata, "namespace"));
+	pod->name = memory_text(member_text(metadata, "name"));
+	text_map_put(&pods->pods, pod->uid, pod);
+	return pod;
+}
+
+static void pod_free(struct pod *pod)
+{
+	free(pod->uid);
+	free(pod->namespace);
+	free(pod->name);
+	free(pod->node);
+	free(pod->said);
+	json_decref(pod->object);
+	free(pod);
+}
+
+static bool is_leaving(const struct pod *pod)
+{
+	return member_has(metadata_of(pod->object), "deletionTimestamp");
+}
+
+static void queue_arrival(struct pods *pods, struct pod *pod)
+{
+	if (pod->queued || pod->unit || pod->node || is_leaving(pod) ||
+	    pod_has_ended(pod->object) || !pods_are_ours(pods, pod->object) ||
+	    pod_is_gated(pod->object))
+		return;
+	pod->queued = true;
+	array_reserve(pods->arrivals, pods->arrival_capacity, pods->arrival_count + 1);
+	pods->arrivals[pods->arrival_count++] = pod;
+}
+
+static void forget_arrival(struct pods *pods, const struct pod *pod)
+{
+	for (size_t i = 0; pod->queued && i < pods->arrival_count; i++)
+		if (pods->arrivals[i] == pod)
+			pods->arrivals[i] = NULL;
+}
+
+/* Somebody else bound it: it is theirs now, and no job of ours. */
+static void give_away(struct pods *pods, struct pod *pod)
+{
+	struct unit *unit = pod->unit;
+	int place = pod->place;
+
+	pods_note(pods, "pod %s/%s was bound to node %s by somebody else", pod->namespace,
+	          pod->name, pod->node);
+	writer_drop(&pods->writer, pod->uid, WRITE_BIND);
+	if (!unit->is_group && unit->job_id)
+		pods_send_job(pods, COMMAND_CANCEL, unit->job_id);
+	order_released(pods, unit, place, 0, "its pod was bound by somebody else");
+	unit_remove_pod(pods, pod);
+	pod->binding = BINDING_NONE;
+}
+
+static void is_bound(struct pods *pods, struct pod *pod, const char *node)
+{
+	bool known = pod->node != NULL;
+
+	if (!known) {
+		pod->node = memory_text(node);
+		node_add_pod(pods, pod);
+	}
+	if (!pod->unit)
+		return;
+	const struct unit_task *task = &pod->unit->tasks[pod->place];
+	if (task->reservation_id && task->node && strcmp(task->node, node) == 0)
+		pod->binding = BINDING_DONE;
+	else if (!task->ended && !known)
+		give_away(pods, pod);
+	/* It was told to stop while its binding was on its way. */
+	if (pod->unit && task->stopping && pod->binding == BINDING_DONE)
+		order_evict(pods, pod, true);
+}
+
+static int64_t exit_code_of(const json_t *object)
+{
+	const json_t *status = json_object_get(object, "status");
+	const json_t *container;
+	int64_t code = strcmp(member_text(status, "phase"), "Failed") == 0;
+	size_t i;
+
+	json_array_foreach(json_object_get(status, "containerStatuses"), i, container)
+	{
+		const json_t *ended =
+		    json_object_get(json_object_get(container, "state"), "terminated");
+		int64_t its = member_integer(ended, "exitCode");
+		if (its != 0)
+			return its;
+	}
+	return code;
+}
+
+void pod_look_at_phase(struct pods *pods, struct pod *pod)
+{
+	struct unit *unit = pod->unit;
+	struct unit_task *task = unit ? &unit->tasks[pod->place] : NULL;
+	const char *phase = member_text(json_object_get(pod->object, "status"), "phase");
+
+	if (!task || !task->reservation_id || !pods->ready || pod->binding != BINDING_DONE)
+		return;
+	bool ended = pod_has_ended(pod->object);
+	if (!task->started && (ended || strcmp(phase, "Running") == 0)) {
+		task->started = true;
+		pods_send(pods,
+		          &(struct command){ .kind = COMMAND_TASK_STARTED,
+		                             .task = { .reservation_id = task->reservation_id } });
+	}
+	if (!ended)
+		return;
+	int64_t code = exit_code_of(pod->object);
+	/* What a pod of a group that failed means is for its controller to say. */
+	order_released(pods, unit, pod->place, unit->is_group ? 0 : code,
+	               code ? "its pod failed" : "");
+	/* One that was evicted is to be run again, when its controller has made it again. */
+	task->ended = !task->stopping;
+	if (task->stopping)
+		unit_wait_for_pods(pods, unit);
+}
+
+static void put_pod(struct pods *pods, const json_t *object)
+{
+	const char *uid = member_text(metadata_of(object), "uid");
+	const char *node = member_text(json_object_get(object, "spec"), "nodeName");
+	struct pod *pod = text_map_get(&pods->pods, uid);
+
+	if (!pod)
+		pod = pod_new(pods, object);
+	json_decref(pod->object);
+	pod->object = json_incref((json_t *)object);
+	if (*node)
+		is_bound(pods, pod, node);
+	if (!pod->unit && pod->node && node_of_name(pods, pod->node))
+		node_of_name(pods, pod->node)->dirty = true;
+	pod_look_at_phase(pods, pod);
+	queue_arrival(pods, pod);
+}
+
+static bool node_can_tell(struct pods *pods, const struct pod *pod)
+{
+	const struct kube_node *node = pod->node ? node_of_name(pods, pod->node) : NULL;
+	const json_t *conditions, *condition;
+	size_t i;
+
+	if (!node || !node->object)
+		return true; /* removed: whatever ran there does not any more */
+	conditions = json_object_get(json_object_get(node->object, "status"), "conditions");
+	json_array_foreach(conditions, i,
+	                   condition) if (strcmp(member_text(condition, "type"), "Ready") ==
+	                                  0) return strcmp(member_text(condition, "status"),
+	                                                   "True") == 0;
+	return false;
+}
+
+void pod_released(struct pods *pods, struct pod *pod)
+{
+	struct unit *unit = pod->unit;
+	struct unit_task *task = &unit->tasks[pod->place];
+
+	/* Deleted by force on a node that does not answer: it may still run. */
+	if (task->reservation_id && pod->binding != BINDING_NONE && !pod_has_ended(pod->object) &&
+	    !node_can_tell(pods, pod)) {
+		pod->release_ms = pods->now_ms + pods->settings.force_release_ms;
+		array_reserve(pods->lingering, pods->lingering_capacity, pods->lingering_count + 1);
+		pods->lingering[pods->lingering_count++] = pod;
+		return;
+	}
+	bool evicted = task->stopping;
+	if (!evicted && !task->ended && !unit->is_group && unit->job_id &&
+	    unit->state == UNIT_QUEUED)
+		pods_send_job(pods, COMMAND_CANCEL, unit->job_id);
+	order_released(pods, unit, pod->place, 0, evicted ? "" : "its pod was deleted");
+	node_remove_pod(pods, pod);
+	unit_remove_pod(pods, pod);
+	pod_free(pod);
+}
+
+static void remove_pod(struct pods *pods, const json_t *object)
+{
+	struct pod *pod = text_map_remove(&pods->pods, member_text(metadata_of(object), "uid"));
+
+	if (!pod)
+		return;
+	if (object != pod->object) {
+		json_decref(pod->object);
+		pod->object = json_incref((json_t *)object);
+	}
+	writer_drop(&pods->writer, pod->uid, WRITE_STATUS);
+	writer_drop(&pods->writer, pod->uid, WRITE_BIND);
+	forget_arrival(pods, pod);
+	if (!pod->unit) {
+		if (pod->is_guest)
+			pods_send(pods, &(struct command){ .kind = COMMAND_REMOVE_GUEST,
+			                                   .guest_name = pod->uid });
+		node_remove_pod(pods, pod);
+		pod_free(pod);
+		return;
+	}
+	pod->gone = true;
+	/* A kubelet says how a pod ended before it lets it go. Where nobody said that, the pod was
+	 * deleted by force, and its processes may be there for a while. */
+	bool by_force = pod->node && !pod_has_ended(pod->object);
+	pod->release_ms = pods->now_ms + (by_force ? pods->settings.force_release_ms : 0);
+	array_reserve(pods->lingering, pods->lingering_capacity, pods->lingering_count + 1);
+	pods->lingering[pods->lingering_count++] = pod;
+}
+
+void pods_pod(struct pods *pods, enum reflector_event event, const json_t *object)
+{
+	switch (event) {
+	case REFLECTOR_PUT:
+		put_pod(pods, object);
+		break;
+	case REFLECTOR_GONE:
+		remove_pod(pods, object);
+		break;
+	case REFLECTOR_SYNCED:
+		pods->pods_synced = true;
+		break;
+	}
+}
+
+/* What we cannot evaluate is 'no', and the pod says so. */
+static bool is_supported(const json_t *object, struct error *error)
+{
+	const json_t *spec = json_object_get(object, "spec"), *volume;
+	size_t i;
+
+	if (json_array_size(json_object_get(spec, "resourceClaims")) > 0)
+		return error_set(error, ERROR_INVALID,
+		                 "spec.resourceClaims is not supported by this scheduler");
+	json_array_foreach(json_object_get(spec, "volumes"), i, volume)
+	{
+		static const char *const refused[] = { "persistentVolumeClaim", "ephemeral", NULL };
+		const char *kind = member_first(volume, refused);
+		if (kind)
+			return error_set(error, ERROR_INVALID,
+			                 "spec.volumes[%zu].%s is not supported by this scheduler: "
+			                 "it does not know which nodes can mount the volume",
+			                 i, kind);
+	}
+	return true;
+}
+
+void pod_take_in(struct pods *pods, struct pod *pod)
+{
+	struct error error = { 0 };
+
+	if (pod->unit || pod->node || is_leaving(pod))
+		return;
+	if (!is_supported(pod->object, &error)) {
+		say_waits(pods, pod, "NotSupported", error.text);
+		return;
+	}
+	unit_join(pods, pod);
+}
+
+/* A pod that was bound before this start, with what its annotation and our own record agree on. */
+static void adopt_pod(struct pods *pods, struct pod *pod)
+{
+	const char *text =
+	    member_text(json_object_get(metadata_of(pod->object), "annotations"), JOB_ANNOTATION);
+	char *end = NULL;
+	int64_t job_id = strncmp(text, "job-", 4) == 0 ? strtoll(text + 4, &end, 10) : 0;
+	int64_t place = end && *end == '/' ? strtoll(end + 1, &end, 10) : -1;
+	struct unit *unit = job_id > 0 ? map_get(&pods->jobs, job_id) : NULL;
+
+	if (!unit || !end || *end || place < 0 || place >= unit->task_count ||
+	    unit->tasks[place].pod)
+		return;
+	const struct unit_task *task = &unit->tasks[place];
+	if (!task->reservation_id || !task->node || strcmp(task->node, pod->node) != 0)
+		return;
+	unit_put_pod(pods, unit, (int)place, pod);
+	pod->binding = BINDING_DONE;
+}
+
+static void adopt_job(struct pods *pods, const struct known_job *known)
+{
+	struct unit *unit = unit_new(pods, known->key);
+	struct buffer node = { 0 };
+
+	unit->job_id = known->job_id;
+	unit->state = UNIT_QUEUED;
+	unit->is_group = strncmp(known->key, PODS_KEY "group/", strlen(PODS_KEY "group/")) == 0;
+	/* A pod's own job was held by a person: its evicted pod has another uid. */
+	unit->held = known->held && unit->is_group;
+	map_put(&pods->jobs, unit->job_id, unit);
+	array_reserve(unit->tasks, unit->task_capacity, (size_t)known->tasks);
+	memset(unit->tasks, 0, (size_t)known->tasks * sizeof(*unit->tasks));
+	unit->task_count = (int)known->tasks;
+	for (int i = 0; i < unit->task_count; i++) {
+		struct unit_task *task = &unit->tasks[i];
+		if (!known->has[i])
+			continue;
+		task->reservation_id = known->at[i].reservation_id;
+		task->stopping = known->at[i].stopping;
+		map_put(&pods->reservations, task->reservation_id, unit);
+		buffer_clear(&node);
+		if (pods->port.node_name(pods->port.context, known->at[i].node_id, &node))
+			task->node = memory_text(node.data);
+	}
+	buffer_free(&node);
+}
+
+void pods_adopt(struct pods *pods)
+{
+	for (size_t i = 0; i < pods->known.capacity; i++)
+		if (pods->known.entries[i].value)
+			adopt_job(pods, pods->known.entries[i].value);
+	for (size_t i = 0; i < pods->pods.capacity; i++) {
+		struct pod *pod = pods->pods.entries[i].value;
+		if (pod && pod->node && pods_are_ours(pods, pod->object))
+			adopt_pod(pods, pod);
+	}
+	for (size_t i = 0; i < pods->pods.capacity; i++) {
+		struct pod *pod = pods->pods.entries[i].value;
+		if (pod && pod->unit)
+			pod_look_at_phase(pods, pod);
+	}
+}

@@ -1,0 +1,78 @@
+/* accounting_table.h - the fields of runs and reports, in the order in which answers show them. To
+ * be included with FIELD and one of the *_ROWS defined: there is no include guard on purpose. */
+/* clang-format off */
+#ifdef RUN_ROWS
+FIELD(task, .label = "Task", .help = "The task's number in its job", .kind = VALUE_INTEGER,
+	STORED(RECORD_RUN, struct run_record, task))
+FIELD(attempt, .label = "Attempt", .help = "How often the task had been started; null: its node did not start it",
+	.kind = VALUE_INTEGER, .empty = EMPTY_NULL)
+FIELD(node, .label = "Node", .help = "Its node; null: the node was removed", .kind = VALUE_TEXT,
+	.empty = EMPTY_NULL)
+FIELD(gpus, .label = "GPUs", .help = "Billed GPUs, by the share of each", .kind = VALUE_DECIMAL, .digits = 3,
+	.unit = UNIT_GPUS, STORED(RECORD_RUN, struct run_record, share))
+FIELD(began_at, .label = "Began", .help = "Billed from here: its GPUs were granted or promised",
+	.kind = VALUE_TIME, STORED(RECORD_RUN, struct run_record, began_ms))
+FIELD(started_at, .label = "Started", .help = "When its node started it", .kind = VALUE_TIME,
+	.empty = EMPTY_NULL, STORED(RECORD_RUN, struct run_record, started_ms))
+FIELD(ended_at, .label = "Ended", .help = "Billed up to here; null: it is running", .kind = VALUE_TIME,
+	.empty = EMPTY_NULL, STORED(RECORD_RUN, struct run_record, ended_ms))
+FIELD(ending, .label = "Ending", .help = "How it ended; withdrawn: a promise of GPUs was taken back",
+	.kind = VALUE_WORD, .words = &run_ending_words, STORED(RECORD_RUN, struct run_record, ending))
+FIELD(exit_code, .label = "Exit code", .help = "The exit code", .kind = VALUE_INTEGER, .empty = EMPTY_NULL)
+FIELD(peak_gpu_memory_mb, .label = "Peak GPU memory", .help = "The most memory that it used on one GPU",
+	.kind = VALUE_INTEGER, .unit = UNIT_MIB, STORED(RECORD_RUN, struct run_record, peak_mib))
+FIELD(energy_joules, .label = "Energy", .help = "Energy that its GPUs used, by the share of each",
+	.kind = VALUE_DECIMAL, .digits = 3, .unit = UNIT_JOULES,
+	STORED(RECORD_RUN, struct run_record, energy_mj))
+#endif
+
+#ifdef REPORT_ROWS
+FIELD(tenant_id, .label = "Tenant ID", .help = "The tenant", .kind = VALUE_ID, .refers = "tenant")
+FIELD(tenant, .label = "Tenant", .help = "The tenant's name", .kind = VALUE_TEXT, .empty = EMPTY_NULL)
+#endif
+/* What is counted for a tenant alone, and again for a tenant with those below it. */
+#if defined REPORT_ROWS || defined USAGE_ROWS
+FIELD(jobs, .label = "Jobs", .help = "Jobs that had a run in the period", .kind = VALUE_INTEGER)
+FIELD(completed_jobs, .label = "Completed", .help = "Jobs that succeeded in it", .kind = VALUE_INTEGER)
+FIELD(failed_jobs, .label = "Failed", .help = "Jobs that failed in it", .kind = VALUE_INTEGER)
+FIELD(cancelled_jobs, .label = "Cancelled", .help = "Jobs that were cancelled in it", .kind = VALUE_INTEGER)
+FIELD(runs, .label = "Runs", .help = "Runs of tasks and slots in it", .kind = VALUE_INTEGER)
+FIELD(gpu_hours, .label = "GPU hours", .help = "Of each run its part in the period, by the share of each GPU",
+	.kind = VALUE_DECIMAL, .digits = 3, .unit = UNIT_HOURS)
+FIELD(useful_gpu_hours, .label = "Useful GPU hours", .help = "Neither idle nor lost; current runs count as useful",
+	.kind = VALUE_DECIMAL, .digits = 3, .unit = UNIT_HOURS)
+FIELD(idle_gpu_hours, .label = "Idle GPU hours", .help = "Reserved, before the task had started",
+	.kind = VALUE_DECIMAL, .digits = 3, .unit = UNIT_HOURS)
+FIELD(lost_gpu_hours, .label = "Lost GPU hours",
+	.help = "After the last checkpoint of runs that failed, were stopped, or were lost with their node",
+	.kind = VALUE_DECIMAL, .digits = 3, .unit = UNIT_HOURS)
+FIELD(gpu_memory_mb_hours, .label = "GPU memory hours", .help = "Memory on shared GPUs, over time",
+	.kind = VALUE_DECIMAL, .unit = UNIT_MIB_HOURS)
+FIELD(cpu_core_hours, .label = "CPU hours", .help = "CPU cores over time", .kind = VALUE_DECIMAL, .digits = 3,
+	.unit = UNIT_HOURS)
+#endif
+#ifdef REPORT_ROWS
+FIELD(cost_per_gpu_hour, .label = "Price", .help = "The price of a GPU hour now", .kind = VALUE_DECIMAL,
+	.digits = 6, .unit = UNIT_CURRENCY)
+#endif
+#if defined REPORT_ROWS || defined USAGE_ROWS
+FIELD(cost, .label = "Cost", .help = "Of each run, at the price of its time", .kind = VALUE_DECIMAL, .digits = 6,
+	.unit = UNIT_CURRENCY)
+#endif
+#if defined REPORT_ROWS || defined USAGE_ROWS
+FIELD(requests, .label = "Requests", .help = "Requests to models, through gateways, on days of the period",
+	.kind = VALUE_INTEGER)
+FIELD(prompt_tokens, .label = "Prompt tokens", .help = "Tokens of their prompts", .kind = VALUE_INTEGER)
+FIELD(cached_tokens, .label = "Cached tokens", .help = "Those of them that servers had cached",
+	.kind = VALUE_INTEGER)
+FIELD(completion_tokens, .label = "Completion tokens", .help = "Tokens of their answers", .kind = VALUE_INTEGER)
+FIELD(tokens_cost, .label = "Cost of tokens", .help = "What tokens of others' models cost, beside the cost of runs",
+	.kind = VALUE_DECIMAL, .digits = 6, .unit = UNIT_CURRENCY)
+FIELD(tokens_credit, .label = "Credit for tokens", .help = "What others paid for tokens of its models",
+	.kind = VALUE_DECIMAL, .digits = 6, .unit = UNIT_CURRENCY)
+#endif
+#ifdef REPORT_ROWS
+FIELD(including_children, .label = "Including children",
+	.help = "These figures summed over the tenant and all tenants below it, each at its own price", .kind = VALUE_OBJECT,
+	.nested = &report_children_resource)
+#endif
