@@ -41,7 +41,8 @@ struct expert {
 struct experts {
 	struct map by_id;
 	struct expert *oldest, *newest;
-	int64_t segment; /* the current one */
+	struct expert *spare; /* out of use; linked by `older` */
+	int64_t segment;      /* the current one */
 };
 
 #define EXPERTS_MIN EXPERT_KINDS /* what a single job needs */
