@@ -47,30 +47,11 @@ static void experts_unlink(struct experts *experts, struct expert *expert)
 		experts->newest = expert->older;
 }
 
-static void memory_forget(struct memory *memory)
+static void expert_free(struct expert *expert)
 {
-	free(memory->full);
-	*memory = (struct memory){ 0 };
-}
-
-/* Where all keys are in use, each new one takes the place of another. */
-static void expert_spare(struct experts *experts, struct expert *expert)
-{
-	memory_forget(&expert->memories[0]);
-	memory_forget(&expert->memories[1]);
-	expert->older = experts->spare;
-	experts->spare = expert;
-}
-
-static struct expert *expert_make(struct experts *experts)
-{
-	struct expert *expert = experts->spare;
-
-	if (!expert)
-		return NEW(struct expert);
-	experts->spare = expert->older;
-	*expert = (struct expert){ 0 };
-	return expert;
+	free(expert->memories[0].full);
+	free(expert->memories[1].full);
+	free(expert);
 }
 
 /* All at once, or those that are forgotten would count in one core and not in another. `kept`, the
@@ -79,18 +60,17 @@ static void experts_limit(struct experts *experts, int64_t most, const struct ex
 {
 	while ((int64_t)experts->by_id.count > most) {
 		struct expert *expert = experts->oldest;
-		INVARIANT(expert && !expert->older);
 		if (expert == kept)
 			return;
 		experts_unlink(experts, expert);
 		map_remove(&experts->by_id, expert->id);
-		expert_spare(experts, expert);
+		expert_free(expert);
 	}
 }
 
 static struct expert *experts_add(struct experts *experts, int64_t id, enum expert_kind kind)
 {
-	struct expert *expert = expert_make(experts);
+	struct expert *expert = NEW(struct expert);
 
 	INVARIANT(id > 0);
 	expert->id = id;
@@ -98,6 +78,12 @@ static struct expert *experts_add(struct experts *experts, int64_t id, enum expe
 	map_put(&experts->by_id, id, expert);
 	experts_link(experts, expert);
 	return expert;
+}
+
+static void memory_forget(struct memory *memory)
+{
+	free(memory->full);
+	*memory = (struct memory){ 0 };
 }
 
 /* Of the two, the first is the older one. What began before the last whole segment is
@@ -170,11 +156,7 @@ void experts_free(struct experts *experts)
 {
 	for (struct expert *expert = experts->oldest, *next; expert; expert = next) {
 		next = expert->newer;
-		expert_spare(experts, expert);
-	}
-	for (struct expert *expert = experts->spare, *next; expert; expert = next) {
-		next = expert->older;
-		free(expert);
+		expert_free(expert);
 	}
 	map_free(&experts->by_id);
 	*experts = (struct experts){ 0 };

@@ -41,8 +41,7 @@ struct expert {
 struct experts {
 	struct map by_id;
 	struct expert *oldest, *newest;
-	struct expert *spare; /* out of use; linked by `older` */
-	int64_t segment;      /* the current one */
+	int64_t segment; /* the current one */
 };
 
 #define EXPERTS_MIN EXPERT_KINDS /* what a single job needs */
