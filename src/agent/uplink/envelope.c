@@ -39,6 +39,7 @@ void envelope_encode(struct buffer *buffer, const struct envelope *envelope)
 	Agent__OutputTaken taken = AGENT__OUTPUT_TAKEN__INIT;
 	Agent__OutputStop stop = AGENT__OUTPUT_STOP__INIT;
 	Agent__AgentSettings settings = AGENT__AGENT_SETTINGS__INIT;
+	Agent__SlotKey slot_key = AGENT__SLOT_KEY__INIT;
 	struct arena arena = { 0 };
 
 	switch (envelope->kind) {
@@ -80,6 +81,11 @@ void envelope_encode(struct buffer *buffer, const struct envelope *envelope)
 		    string_of(envelope->settings.container_runtime, &arena);
 		settings.sign_in = envelope->settings.sign_in;
 		message.settings = &settings;
+		break;
+	case ENVELOPE_SLOT_KEY:
+		slot_key.reservation_id = envelope->reservation_id;
+		slot_key.key = string_of(envelope->key, &arena);
+		message.slot_key = &slot_key;
 		break;
 	case ENVELOPE_EMPTY:
 		break;
@@ -176,6 +182,11 @@ bool envelope_decode(struct text data, struct arena *arena, struct envelope *env
 	if (message->settings) {
 		good = good && envelope_take_part(envelope, ENVELOPE_SETTINGS);
 		envelope->settings = settings_of(message->settings);
+	}
+	if (message->slot_key) {
+		good = good && envelope_take_part(envelope, ENVELOPE_SLOT_KEY);
+		envelope->reservation_id = message->slot_key->reservation_id;
+		envelope->key = text_of(message->slot_key->key);
 	}
 	return good;
 }

@@ -39,6 +39,7 @@ enum envelope_kind {
 	ENVELOPE_OUTPUT_TAKEN, /* everything before `taken` was passed on */
 	ENVELOPE_OUTPUT_STOP,
 	ENVELOPE_SETTINGS,
+	ENVELOPE_SLOT_KEY, /* requests to the slot `reservation_id` carry `key` */
 };
 
 /* Exactly what belongs to its kind is set. */
@@ -49,6 +50,8 @@ struct envelope {
 	struct output_chunk chunk;
 	struct told_settings settings;
 	int64_t request_id, taken; /* OUTPUT_TAKEN, OUTPUT_STOP */
+	int64_t reservation_id;    /* SLOT_KEY */
+	struct text key;
 };
 
 void envelope_encode(struct buffer *buffer, const struct envelope *envelope);
