@@ -69,7 +69,7 @@ static bool take_first(struct slot_request *request, struct slot_head *head, str
 {
 	struct text rest = line, method = cut_at(&rest, ' '), target = cut_at(&rest, ' ');
 
-	if (!is_token(method) || !is_visible(target) || rest.size != 8 ||
+	if (!target.data || !is_token(method) || !is_visible(target) || rest.size != 8 ||
 	    !text_starts(rest, "HTTP/1.") || (rest.data[7] != '0' && rest.data[7] != '1'))
 		return refuse_head(request, 400, "this is not a proper HTTP/1.1 request");
 	if (target.data[0] != '/')
