@@ -17,7 +17,7 @@
 #include "api/tenant/report_calls.h"
 #include "api/tenant/tenant_calls.h"
 
-enum { BULK_BYTES = 64 << 20 };
+enum { BULK_BYTES = 64 << 20, INPUT_BYTES = 128 << 10 };
 
 /* The first is the one that is asked most. */
 const struct route routes[] = {
@@ -31,6 +31,8 @@ const struct route routes[] = {
 	{ METHOD_GET, "/api/v1/jobs/{id}/runs", ACCESS_READ, jobs_runs, 0, "" },
 	{ METHOD_GET, "/api/v1/jobs/{id}/logs", ACCESS_READ, jobs_logs, 0,
 	  "task run follow tail offset stream" },
+	{ METHOD_POST, "/api/v1/jobs/{id}/input", ACCESS_CHANGE, jobs_input, INPUT_BYTES,
+	  "task offset end" },
 	{ METHOD_POST, "/api/v1/jobs/{id}/hold", ACCESS_CHANGE, jobs_hold, 0, "" },
 	{ METHOD_POST, "/api/v1/jobs/{id}/release", ACCESS_CHANGE, jobs_release, 0, "" },
 	{ METHOD_POST, "/api/v1/jobs/{id}/requeue", ACCESS_CHANGE, jobs_requeue, 0, "" },

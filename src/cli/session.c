@@ -211,8 +211,9 @@ json_t *session_ask(struct session *session, const char *method, const char *pat
 	/* A decimal as it was written: 0.1, not what is nearest to it. */
 	char *text = body ? json_dumps(body, JSON_COMPACT | JSON_REAL_PRECISION(12)) : NULL;
 	json_decref(body);
-	json_t *answer = client_ask(&session->client,
-	                            &(struct client_request){ method, path, text, NULL, 0 }, error);
+	json_t *answer = client_ask(
+	    &session->client,
+	    &(struct client_request){ .method = method, .path = path, .body = text }, error);
 	free(text);
 	return answer;
 }
