@@ -177,9 +177,13 @@ void agents_input_end_all(struct agents_node *node, const char *reason)
 
 void agents_input_free(struct agents *agents)
 {
-	while (agents->doomed_inputs) {
-		struct agents_input *input = agents->doomed_inputs;
+	struct agents_input *input = agents->doomed_inputs, *next;
+
+	agents->doomed_inputs = NULL;
+	for (; input; input = next) {
 		struct error error = input->error;
+		next = input->next;
+		input->link = NULL;
 		agents_input_end(input, NULL, &error);
 	}
 }

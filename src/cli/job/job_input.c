@@ -212,17 +212,15 @@ static void take_answer(struct job_input *input)
 	const struct buffer *answer = &input->answer;
 	json_t *document = json_loadb(answer->data ? answer->data : "", answer->size, 0, NULL);
 	int64_t taken = member_integer(document, "offset");
+	bool answered = input->stream.answer.status == 200 && json_is_object(document);
+	bool closed = answered && member_flag(document, "closed");
 
-	if (input->stream.answer.status != 200 || !json_is_object(document))
-		input->not_before_ms = clock_unix_ms() + AGAIN_MS;
-	else if (member_flag(document, "closed"))
-		target->closed = true;
-	else if (taken < input->offset)
-		input->not_before_ms = clock_unix_ms() + AGAIN_MS;
-	else
+	target->closed = target->closed || closed;
+	if (answered && taken >= input->offset)
 		target->taken = taken;
-	bool whole = taken >= input->offset + (int64_t)input->size;
-	if (input->stream.answer.status == 200 && input->at_end && whole)
+	else if (!closed)
+		input->not_before_ms = clock_unix_ms() + AGAIN_MS;
+	if (answered && input->at_end && taken >= input->offset + (int64_t)input->size)
 		target->ended = true;
 	json_decref(document);
 }
