@@ -23,7 +23,7 @@ enum { BULK_BYTES = 64 << 20, INPUT_BYTES = 128 << 10 };
 const struct route routes[] = {
 	{ METHOD_POST, "/api/v1/jobs", ACCESS_CHANGE, jobs_submit, BULK_BYTES, "mode check" },
 	{ METHOD_GET, "/api/v1/jobs", ACCESS_READ, jobs_list, 0,
-	  "tenant_id state name label sort limit offset after" },
+	  "tenant_id state name label user sort limit offset after" },
 	{ METHOD_GET, "/api/v1/jobs/{id}", ACCESS_READ, jobs_get, 0, "" },
 	{ METHOD_DELETE, "/api/v1/jobs/{id}", ACCESS_CHANGE, jobs_cancel, 0, "" },
 	{ METHOD_GET, "/api/v1/jobs/{id}/why", ACCESS_READ, jobs_why, 0, "trace decision" },

@@ -1,5 +1,6 @@
 /* session.c - one call of a command that asks the service */
 #include "cli/session.h"
+#include "json/member.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -312,6 +313,20 @@ const char *session_tenant(struct session *session, struct error *error)
 		tenant = "";
 	json_decref(list);
 	return tenant;
+}
+
+const char *session_user(struct session *session, struct error *error)
+{
+	json_t *answer = session_get(session, "/api/v1/session", error);
+	if (!answer)
+		return NULL;
+	const char *user = arena_string(&session->arena, member_text(answer, "user"));
+	json_decref(answer);
+	if (*user)
+		return user;
+	error_set(error, ERROR_INVALID,
+	          "you are not signed in, so no job is known to be yours: see 'gpu-cli whoami'");
+	return NULL;
 }
 
 const char *session_job(struct session *session, const char *text)
