@@ -217,8 +217,8 @@ static void tell_exit(struct work_process *process, const struct keeper_status *
 		                    .host_peak_bytes = status->peak_bytes,
 		                    .cpu_ms = status->cpu_ms,
 		                    .message = message.data };
-	event.guarded =
-	    guarding_read(&process->works->settings.run, process->reservation_id, &event.guard);
+	event.guarded = process->order &&
+	                guarding_read(&process->works->settings.run, process->order, &event.guard);
 	works_tell(process, INPUT_EXITED, event);
 	buffer_free(&message);
 }
