@@ -1,12 +1,13 @@
 /* session.c - one call of a command that asks the service */
 #include "cli/session.h"
-#include "json/member.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "json/member.h"
 
 #define USUAL_SERVER "http://127.0.0.1:8080"
 enum { CONNECT_MS = 10000, ANSWER_MS = 60000, PAGE_LIMIT = 1000 };
