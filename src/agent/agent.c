@@ -17,6 +17,7 @@
 #include "agent/uplink/envelope.h"
 #include "agent/workload/folder.h"
 #include "agent/workload/follow.h"
+#include "agent/workload/inputs.h"
 #include "agent/workload/measurement.h"
 #include "agent/workload/slots.h"
 #include "agent/workload/works.h"
@@ -42,6 +43,7 @@ struct agent {
 	struct works *works;
 	struct slots *slots;
 	struct follows *follows;
+	struct inputs *inputs;
 	struct measurements *measurements;
 	struct uplink *link;
 	uv_timer_t wake, look;
@@ -235,6 +237,7 @@ static void disconnected(void *context, const char *reason)
 
 	(void)reason;
 	follows_clear(agent->follows);
+	inputs_clear(agent->inputs);
 	agent_apply(agent, (struct input){ .kind = INPUT_DISCONNECTED });
 }
 
@@ -315,6 +318,12 @@ static void take_envelope(struct agent *agent, const struct envelope *envelope)
 	case ENVELOPE_OUTPUT_STOP:
 		follows_stop(agent->follows, envelope->request_id);
 		break;
+	case ENVELOPE_INPUT_CHUNK:
+		inputs_take(agent->inputs, &envelope->input);
+		break;
+	case ENVELOPE_INPUT_STOP:
+		inputs_stop(agent->inputs, envelope->request_id);
+		break;
 	case ENVELOPE_SETTINGS:
 		take_settings(agent, &envelope->settings);
 		break;
@@ -365,6 +374,8 @@ static void work_happened(void *context, enum input_kind kind, const struct work
 		slots_forget(agent->slots, event->reservation_id);
 	if (kind == INPUT_READY)
 		tell_key(agent, event->reservation_id);
+	if (kind == INPUT_GONE)
+		inputs_forget(agent->inputs, event->reservation_id);
 	agent_apply(agent, (struct input){ .kind = (int32_t)kind, .event = *event });
 }
 
@@ -457,6 +468,7 @@ static void make_parts(struct agent *agent, struct gpu_source *source)
 	agent->works = works_new(&works);
 	follows.works = agent->works;
 	agent->follows = follows_new(&follows);
+	agent->inputs = inputs_new(agent->loop, agent->works, send_envelope, agent);
 	agent->slots = slots_new(agent->loop, agent->settings.run.address, work_happened, agent);
 	agent->measurements = measurements_new(agent->loop, source, agent->works, &agent->cgroups,
 	                                       agent_measured, agent);
@@ -609,6 +621,7 @@ void agent_free(struct agent *agent)
 {
 	uplink_free(agent->link);
 	follows_free(agent->follows);
+	inputs_free(agent->inputs);
 	slots_free(agent->slots);
 	measurements_free(agent->measurements);
 	works_free(agent->works);

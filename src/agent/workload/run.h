@@ -56,6 +56,7 @@ struct run_plan {
 	int64_t port;             /* slots: that the server listens on, on loopback */
 	struct slot_door door;    /* slots: where others reach it; port 0: at the server's */
 	bool container;           /* tasks: runs in one */
+	bool reads_input;         /* tasks: has a standard input */
 	bool guarded;             /* is to be under the guard */
 };
 

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "agent/host/file.h"
+#include "agent/keeper/input.h"
 #include "agent/workload/folder.h"
 #include "agent/workload/guarding.h"
 #include "agent/workload/works_local.h"
@@ -129,6 +130,24 @@ char *works_door_path(const struct works *works, int64_t reservation_id)
 char *works_status_path(const struct works *works, int64_t reservation_id)
 {
 	return file_path("%s/works/%" PRId64, works->settings.state_directory, reservation_id);
+}
+
+char *works_input_path(const struct works *works, int64_t reservation_id)
+{
+	char *status = works_status_path(works, reservation_id);
+	char *path = input_path(status);
+
+	free(status);
+	return path;
+}
+
+char *works_input_offset_path(const struct works *works, int64_t reservation_id)
+{
+	char *status = works_status_path(works, reservation_id);
+	char *path = input_offset_path(status);
+
+	free(status);
+	return path;
 }
 
 void works_tell(struct work_process *process, enum input_kind kind, struct work_event event)
@@ -372,13 +391,18 @@ void works_erase(struct works *works, int64_t reservation_id)
 	struct work_process *process = works_find(works, reservation_id);
 	char *path = works_status_path(works, reservation_id);
 	char *mark = keeper_mark_path(path), *door = works_door_path(works, reservation_id);
+	char *input = input_path(path), *offset = input_offset_path(path);
 
 	unlink(path);
 	unlink(mark);
 	unlink(door);
+	unlink(input);
+	unlink(offset);
 	free(path);
 	free(mark);
 	free(door);
+	free(input);
+	free(offset);
 	guarding_end(&works->settings.run, reservation_id);
 	folder_end(&works->settings.run, reservation_id);
 	if (process)
