@@ -206,8 +206,7 @@ void job_stop(struct sched *sched, struct job *job)
 
 void job_set_message(struct sched *sched, struct job *job, const char *message)
 {
-	free((char *)job->s.message);
-	job->s.message = memory_text(message);
+	job_keep_message(job, message);
 	sched_dirty_job(sched, job);
 }
 
