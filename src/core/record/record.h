@@ -146,7 +146,7 @@ struct gpu_record {
 	int64_t aliases;      /* devices that the node advertised under this UUID */
 	bool hot, healthy, mig_mode;
 	bool present;       /* in the node's last report */
-	int64_t loading_ms; /* slots were loaded onto it for so long in all */
+	int64_t loading_ms; /* time in which slots were loaded onto it, in all */
 	int64_t paid_ms;    /* no slot goes for another before: see rotation.h */
 };
 

@@ -121,7 +121,7 @@ static bool may_close(const struct slot *slot)
 	       evict_spare(slot->model) > 0;
 }
 
-static bool is_wanted(const struct sched *sched, int64_t model_id)
+static bool is_awaited(const struct sched *sched, int64_t model_id)
 {
 	const struct model *model = models_find(&sched->models, model_id);
 
@@ -147,8 +147,8 @@ static void reopen(struct sched *sched, const struct model *model)
 	while ((entry = rank_cursor_next(&cursor))) {
 		struct slot *slot = entry->value;
 		int64_t model_id = slot->r.closing_for;
-		bool stays =
-		    model ? model->r.id != model_id : may_close(slot) && is_wanted(sched, model_id);
+		bool stays = model ? model->r.id != model_id
+		                   : may_close(slot) && is_awaited(sched, model_id);
 		if (stays || (is_surplus(slot) && slot->active > 0))
 			continue;
 		bool surplus = is_surplus(slot);
@@ -352,9 +352,10 @@ static int64_t lack_of(const struct sched *sched, const struct search *search, s
                        struct gpu **best)
 {
 	const struct shape_request *request = &search->shape->request;
-	int64_t lacks[PARTS_MAX], sum = 0;
+	int64_t lacks[PARTS_MAX] = { 0 }, sum = 0;
 	int count = 0;
 
+	INVARIANT(request->gpu_count >= 1 && request->gpu_count <= PARTS_MAX);
 	for (int i = 0; i < node->gpu_count; i++) {
 		struct gpu *gpu = node->gpus[i];
 		int64_t need = fit_least_mib(request, gpu);
@@ -363,12 +364,15 @@ static int64_t lack_of(const struct sched *sched, const struct search *search, s
 		    gpu_usable_mib(gpu) < need || gpu->kept_for != 0)
 			continue;
 		int64_t lack = max64(need - gpu_free_later(gpu) - gpu->cold_mib, 0);
-		int at = count < request->gpu_count ? count++ : count;
-		if (at == count && lack >= lacks[count - 1])
+		int at = count;
+		while (at > 0 && lacks[at - 1] > lack)
+			at--;
+		if (at == request->gpu_count)
 			continue;
-		for (at = at == count ? count - 1 : at; at > 0 && lacks[at - 1] > lack; at--) {
-			lacks[at] = lacks[at - 1];
-			best[at] = best[at - 1];
+		count = count < request->gpu_count ? count + 1 : count;
+		for (int k = count - 1; k > at; k--) {
+			lacks[k] = lacks[k - 1];
+			best[k] = best[k - 1];
 		}
 		lacks[at] = lack;
 		best[at] = gpu;
@@ -418,7 +422,7 @@ static void keep_gpus(struct sched *sched, size_t count)
 	while ((entry = rank_cursor_next(&cursor))) {
 		const struct slot *slot = entry->value;
 		for (int i = 0;
-		     i < slot->reservation->part_count && is_wanted(sched, slot->r.closing_for);
+		     i < slot->reservation->part_count && is_awaited(sched, slot->r.closing_for);
 		     i++)
 			keep_gpu(sched, slot->reservation->parts[i].gpu, slot->r.closing_for);
 	}

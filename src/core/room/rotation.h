@@ -51,7 +51,7 @@ int64_t rotation_rest_ms(const struct slot *slot);
 /* Whether a slot that may be evicted may go for this model (NULL: for a job) now. */
 bool rotation_lets_go(const struct sched *sched, const struct slot *slot,
                       const struct model *model);
-/* A slot was loaded onto its GPUs for so long, whatever came of it. */
+/* Loading a slot onto its GPUs took that long, whatever came of it. */
 void rotation_loaded(struct sched *sched, const struct slot *slot, int64_t took_ms);
 
 /* In a pass, after what is idle was evicted: opens and closes slots, and keeps GPUs. */
