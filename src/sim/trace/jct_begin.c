@@ -7,6 +7,17 @@
 
 #define GPU_MIB INT64_C(32000)
 
+static void note_promise(struct jct *jct, const struct job_state_record *state)
+{
+	struct run_job *run = &jct->jobs[state->id - jct->first_id];
+
+	if (state->promised_ms == 0 || state->started_ms > 0)
+		return;
+	run->promised_ms = state->promised_ms;
+	run->likely_ms = state->likely_ms;
+	run->told_ms = state->promise_made_ms;
+}
+
 bool jct_send(struct jct *jct, struct command *command, struct error *error)
 {
 	effects_clear(&jct->effects);
@@ -15,6 +26,8 @@ bool jct_send(struct jct *jct, struct command *command, struct error *error)
 		return false;
 	for (size_t i = 0; i < jct->effects.count; i++) {
 		const struct effect *effect = &jct->effects.at[i];
+		if (effect->kind == EFFECT_PUT && effect->record_kind == RECORD_JOB_STATE)
+			note_promise(jct, effect->record);
 		jct->more = jct->more || effect->kind == EFFECT_MORE;
 		if (effect->kind != EFFECT_START && effect->kind != EFFECT_STOP)
 			continue;
@@ -39,7 +52,9 @@ static bool jct_configure(struct jct *jct, struct error *error)
 	struct command command = { .kind = COMMAND_CONFIGURE };
 	struct config_record config = config_default();
 
-	if (jct_shares(jct)) {
+	if (jct->policy->kind == JCT_BACKFILL) {
+		config.enable_preemption = config.enable_consolidation = false;
+	} else if (jct_shares(jct)) {
 		bool predicts =
 		    jct->policy->kind == JCT_GITTINS || jct->policy->kind == JCT_PREDICTED;
 		config.time_sharing =
