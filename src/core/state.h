@@ -21,6 +21,7 @@
 #include "core/room/backoff.h"
 #include "core/room/evict.h"
 #include "core/room/room.h"
+#include "core/room/rotation.h"
 #include "core/sched.h"
 #include "core/tenant/tenant.h"
 
@@ -57,6 +58,7 @@ struct sched {
 	struct plan plan;
 	struct pass pass;
 	struct room room;
+	struct rotation rotation;
 	struct backoffs backoffs;
 	struct heap timers;        /* jobs, by timer_ms then id */
 	struct heap releases;      /* reservations that are releasing, by due_ms then id */

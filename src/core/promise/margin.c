@@ -33,22 +33,21 @@ int64_t margin_of(const struct margins *margins, int64_t ahead_ms)
 	INVARIANT(ahead_ms > 0);
 	int64_t margin = margins->of[margin_bin(ahead_ms)].margin;
 	int64_t factor = power_of((int32_t)(FACTOR_LOG * LOG_ONE + margin));
-	int64_t later_ms =
-	    muldiv_up(min64(ahead_ms, AHEAD_MAX_MS), factor, INT64_C(1) << FACTOR_LOG);
 
-	return (later_ms + MINUTE_MS - 1) / MINUTE_MS * MINUTE_MS;
+	return muldiv_up(min64(ahead_ms, AHEAD_MAX_MS), factor, INT64_C(1) << FACTOR_LOG);
 }
 
 void margin_promise(struct sched *sched, struct job *job, int64_t likely_ms)
 {
 	int64_t now_ms = sched_now(sched);
 
-	INVARIANT(job->s.started_ms == 0 || job->s.promised_ms == 0);
+	INVARIANT(likely_ms > 0);
 	if (job->s.promised_ms > 0 || job->s.started_ms > 0 || likely_ms <= now_ms)
 		return;
 	job->s.promise_made_ms = now_ms;
 	job->s.likely_ms = likely_ms;
-	job->s.promised_ms = now_ms + margin_of(&sched->margins, likely_ms - now_ms);
+	int64_t by_ms = now_ms + margin_of(&sched->margins, likely_ms - now_ms);
+	job->s.promised_ms = (by_ms + MINUTE_MS - 1) / MINUTE_MS * MINUTE_MS;
 	sched_dirty_job(sched, job);
 }
 

@@ -20,7 +20,7 @@ struct margins {
 
 void margins_init(struct margins *margins);
 /* The time after which a job starts with a chance of nine in ten, where the likely start is
- * `ahead_ms` away; ahead_ms > 0. In whole minutes. */
+ * `ahead_ms` away; ahead_ms > 0. */
 int64_t margin_of(const struct margins *margins, int64_t ahead_ms);
 
 /* The waiting job is expected to start at `likely_ms`: promises a start, unless it was

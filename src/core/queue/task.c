@@ -648,7 +648,7 @@ bool task_notice(struct sched *sched, struct reservation *reservation, int32_t n
 	buffer_print(&text, "task %d: %s", reservation->task, message ? message : "");
 	job_set_message(sched, job, text.data);
 	buffer_free(&text);
-	task_event(sched, reservation, (enum event_kind)(EVENT_TASK_OVER + notice), 0);
+	task_event(sched, reservation, event_of_notice(notice), 0);
 	return true;
 }
 

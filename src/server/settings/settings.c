@@ -108,6 +108,9 @@ const struct setting settings[] = {
 	RANGED(scheduler, gang_grace_ms, RANGE_GANG_GRACE_MS, true, "A gang with too few tasks left is stopped after this time")
 	RANGED(scheduler, refuse_backoff_ms, RANGE_REFUSE_BACKOFF_MS, true, "Wait after a node refused a task; doubled each time")
 	RANGED(scheduler, loads_per_gpu, RANGE_LOADS_PER_GPU, true, "How many models load onto one GPU at once. A load that takes much longer than loads of its model did no longer counts")
+	RANGED(scheduler, turn_wait_ms, RANGE_TURN_WAIT_MS, true, "Once the oldest request of a model without a slot has waited this long, or three loads if that is longer, a busy slot of another model makes room for it: it takes no new requests, and goes when it has none")
+	RANGED(scheduler, slot_stay_ms, RANGE_SLOT_STAY_MS, true, "A slot stays open for this long after it became ready, or for two loads if that is longer, whoever else waits")
+	RANGED(scheduler, loading_percent, RANGE_LOADING_PERCENT, true, "Most of a GPU's time that is spent loading models in place of others")
 	RANGED(scheduler, foreign_requeues, RANGE_FOREIGN_REQUEUES, true, "How often a job is queued again that failed while programs that nobody scheduled used GPU memory of its reservation; 0: it fails")
 	RANGED(scheduler, grace_ms, RANGE_GRACE_MS, true, "Time between notice and kill when a task is stopped")
 	RANGED(scheduler, keep_finished_ms, RANGE_RETENTION_MS, true, "How long a finished job stays in memory; after that it is read from the store")
@@ -183,6 +186,8 @@ const struct setting settings[] = {
 	INTEGER(agent, starts_max, 1, 10000, "32", false, "Most tasks and models that a node starts at once. The others wait until one of these runs, is refused or ends; tenants take turns")
 	INTEGER(agent, foreign_step_mb, 0, 1000000, "64", false, "External use is reported again when it changes by more than this many MiB")
 	LIST(agent, slot_addresses, false, "Hosts that nodes may announce for their slots, beside their own name and the address they connect from: host names, `*.DOMAIN`, IP addresses, networks such as `10.1.0.0/16`. For nodes behind NAT or a proxy")
+
+	FLAG(models, direct_leases, "true", false, "Whether `POST /api/v1/models/ID/leases` gives addresses of slots with their keys; if not, models are asked through gateways alone")
 
 	FLAG(kubernetes, enable, "false", false, "Whether pods of a Kubernetes cluster that name this scheduler are scheduled")
 	TEXT_OF(kubernetes, kubeconfig_path, "", false, "The kubeconfig with the cluster and the account; if empty, those of the pod that the scheduler runs in")
