@@ -82,11 +82,13 @@ struct config_record {
 	int32_t time_sharing;     /* enum time_sharing */
 	int64_t sharing_wait_ms;  /* who waited that long goes before all who share with it */
 	int64_t sharing_turn_ms;  /* and then runs for that long at the least */
+	int64_t sharing_delay_ms; /* nobody is stopped or moved for who waited less */
 	int64_t lease_ms;         /* a request in flight ends if it is not renewed for this long */
 	int64_t foreign_requeues; /* of a job that failed while foreign memory took its own */
 	int64_t loads_per_gpu;    /* slots that load onto one GPU at once, beside overdue ones */
 	int32_t suspend;          /* enum suspend_consent: of jobs that say nothing */
 	int64_t suspend_host;     /* thousandths of a node's host memory, for suspended tasks */
+	int64_t suspend_wait_ms;  /* a suspended job waits that long for its GPUs at the least */
 };
 
 struct tenant_record {
@@ -510,7 +512,10 @@ extern const struct record_type record_types[RECORD_KINDS];
 const struct record_type *record_type(enum record_kind kind);
 
 /* Whether readers alone want it: what happened. The core does not load it. */
-static inline bool record_is_history(enum record_kind kind) { return kind >= RECORD_DECISION; }
+static inline bool record_is_history(enum record_kind kind)
+{
+	return kind >= RECORD_DECISION;
+}
 
 /* The key of a record: its first field, and the second where there are two (else 0). */
 struct record_key {
