@@ -4,7 +4,7 @@ N ?= 10000000
 SEED ?= $(shell date +%s)
 SECONDS ?= 600
 
-.PHONY: build test bench bench-core bench-store bench-wire bench-service bench-agent bench-gateway bench-dashboard bench-sizing crash takeover faults chaos threads parity lint format soak fuzz fuzz-api attack attack-fuzz web deb demo first-run clean
+.PHONY: build test bench bench-core bench-store bench-wire bench-service bench-agent bench-gateway bench-dashboard bench-sizing kube kube-churn crash takeover faults chaos threads parity lint format soak fuzz fuzz-api attack attack-fuzz web deb demo first-run clean
 
 build:
 	@scripts/build release
@@ -53,6 +53,16 @@ crash:
 TIMES ?= 100
 takeover:
 	@TEST_PROCESSES=0 TAKEOVER_TIMES=$(TIMES) scripts/system-tests -s -k test_takeover
+
+# etcd, kube-apiserver and the rest of a control plane for tests, into a cache
+kube:
+	@scripts/kube-tools
+
+# make kube-churn KUBE_CHURN_S=seconds: pods beside kube-scheduler, on a real control plane
+KUBE_CHURN_S ?= 600
+kube-churn:
+	@scripts/build release
+	@KUBE_CHURN_S=$(KUBE_CHURN_S) scripts/kube-tests -s -k 'beside_kube_scheduler or nodes_of_their_own'
 
 # Every single allocation under SQLite and every row in PostgreSQL fails once;
 # ./test fails a sample of them.

@@ -16,6 +16,7 @@
 #include "agent/uplink/envelope.h"
 #include "agent/workload/folder.h"
 #include "agent/workload/follow.h"
+#include "agent/workload/inputs.h"
 #include "agent/workload/measurement.h"
 #include "agent/workload/slots.h"
 #include "agent/workload/works.h"
@@ -41,6 +42,7 @@ struct agent {
 	struct works *works;
 	struct slots *slots;
 	struct follows *follows;
+	struct inputs *inputs;
 	struct measurements *measurements;
 	struct uplink *link;
 	uv_timer_t wake, look;
@@ -234,6 +236,7 @@ static void disconnected(void *context, const char *reason)
 
 	(void)reason;
 	follows_clear(agent->follows);
+	inputs_clear(agent->inputs);
 	agent_apply(agent, (struct input){ .kind = INPUT_DISCONNECTED });
 }
 
@@ -310,6 +313,12 @@ static void take_envelope(struct agent *agent, const struct envelope *envelope)
 	case ENVELOPE_OUTPUT_STOP:
 		follows_stop(agent->follows, envelope->request_id);
 		break;
+	case ENVELOPE_INPUT_CHUNK:
+		inputs_take(agent->inputs, &envelope->input);
+		break;
+	case ENVELOPE_INPUT_STOP:
+		inputs_stop(agent->inputs, envelope->request_id);
+		break;
 	case ENVELOPE_SETTINGS:
 		take_settings(agent, &envelope->settings);
 		break;
@@ -339,6 +348,8 @@ static void work_happened(void *context, enum input_kind kind, const struct work
 		slots_watch(agent->slots, event->reservation_id, &slot);
 	if (kind == INPUT_EXITED || kind == INPUT_GONE || kind == INPUT_NOT_STARTED)
 		slots_forget(agent->slots, event->reservation_id);
+	if (kind == INPUT_GONE)
+		inputs_forget(agent->inputs, event->reservation_id);
 	agent_apply(agent, (struct input){ .kind = (int32_t)kind, .event = *event });
 }
 
@@ -431,6 +442,7 @@ static void make_parts(struct agent *agent, struct gpu_source *source)
 	agent->works = works_new(&works);
 	follows.works = agent->works;
 	agent->follows = follows_new(&follows);
+	agent->inputs = inputs_new(agent->loop, agent->works, send_envelope, agent);
 	agent->slots = slots_new(agent->loop, agent->settings.run.address, work_happened, agent);
 	agent->measurements = measurements_new(agent->loop, source, agent->works, &agent->cgroups,
 	                                       agent_measured, agent);
@@ -573,6 +585,7 @@ void agent_free(struct agent *agent)
 {
 	uplink_free(agent->link);
 	follows_free(agent->follows);
+	inputs_free(agent->inputs);
 	slots_free(agent->slots);
 	measurements_free(agent->measurements);
 	works_free(agent->works);

@@ -74,7 +74,7 @@ struct job *job_load(struct sched *sched, const struct job_record *record, struc
 	job->tasks = memory_zero((size_t)job->r.tasks, sizeof(*job->tasks));
 	job->pending = (int32_t)job->r.tasks;
 	job->s.id = job->r.id;
-	job->s.message = memory_zero(1, 1);
+	job->s.message = "";
 	job->timer_ms = INT64_MAX;
 	job->timer_index = -1;
 	join_array(sched, job);
@@ -91,10 +91,9 @@ bool job_load_state(struct sched *sched, const struct job_state_record *state, s
 		return error_set(error, ERROR_CORRUPT,
 		                 "the state of job-%lld is stored without the job",
 		                 (long long)state->id);
-	free((char *)job->s.message);
 	job->has_state = true;
 	job->s = *state;
-	job->s.message = memory_text(state->message);
+	job_keep_message(job, state->message);
 	return true;
 }
 

@@ -75,7 +75,7 @@ static void free_jobs(struct sched *sched)
 		struct job *job = sched->jobs.entries[i].value;
 		if (!job)
 			continue;
-		free((char *)job->s.message);
+		free(job->message);
 		free(job->dependents);
 		free(job->tasks);
 		free(job->texts);

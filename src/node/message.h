@@ -88,6 +88,9 @@ enum change_kind {
 	 * memory is measured as gone; `message` where it is not, and all is as before. */
 	CHANGE_SUSPENDED,
 	CHANGE_RESUMED,
+	/* Since protocol 6, and for people: others use memory that it reserved, and allocations of
+	 * it failed: `message`. */
+	CHANGE_CROWDED,
 	CHANGE_KINDS,
 };
 
@@ -149,9 +152,11 @@ struct hello {
 /* An agent may be older than its scheduler: what came with a later protocol is behind the
  * rest of a message, and not there. A scheduler refuses an agent that is newer, which then
  * speaks the scheduler's protocol on its next connection. */
-/* Snapshots have slowdown temperatures since 3, END_FOREIGN since 4, orders to suspend since 5. */
-#define NODE_PROTOCOL 5
+/* Snapshots have slowdown temperatures since 3, END_FOREIGN since 4, orders to suspend since 5,
+ * CHANGE_CROWDED since 6. */
+#define NODE_PROTOCOL 6
 #define NODE_PROTOCOL_SUSPEND 5
+#define NODE_PROTOCOL_CROWDED 6
 #define NODE_PROTOCOL_LEAST 1
 #define CONNECTION_MAX (INT64_MAX / 2) /* so that there is always a next one */
 

@@ -65,9 +65,9 @@ static int64_t processes_on_gpus(const struct local_node *node, const struct wor
 	return first == 0 ? 0 : 1 + others;
 }
 
-/* Whether the driver would survive it. A process that has imported memory of another, as the
- * processes of one task do, comes back broken, and nothing tells whether it has: so a task of
- * several is left alone. False with a reason. */
+/* Whether the driver would survive it. A process that has imported memory of another, of its task
+ * or not, comes back broken. Its guard knows; where there is none, a task of several processes is
+ * taken to share memory. False with a reason. */
 static bool may_leave(const struct local_node *node, const struct work *work, int64_t copy_bytes,
                       struct error *error)
 {
@@ -77,6 +77,10 @@ static bool may_leave(const struct local_node *node, const struct work *work, in
 		return error_set(error, ERROR_CONFLICT,
 		                 "several processes of it use GPUs, and a process that imported "
 		                 "memory of another would be lost");
+	if (work->imports > 0)
+		return error_set(
+		    error, ERROR_CONFLICT,
+		    "it has imported GPU memory of another process, and would be lost");
 	if (used_mib(node, work) << 20 > copy_bytes)
 		return error_set(error, ERROR_NO_ROOM,
 		                 "it uses %lld MiB of GPU memory, and %lld MiB of host memory are "

@@ -142,7 +142,12 @@ void pods_note(struct pods *pods, const char *format, ...)
 
 struct unit *pods_unit(struct pods *pods, const char *key)
 {
-	return text_map_get(&pods->units, key);
+	const char *run = strstr(key, JOB_KEY_RUN);
+	char *name = text_print("%.*s", (int)strcspn(key, JOB_KEY_RUN), key);
+	struct unit *unit = text_map_get(&pods->units, name);
+
+	free(name);
+	return unit && run && (!unit->job_key || strcmp(unit->job_key, key) != 0) ? NULL : unit;
 }
 
 bool pods_are_ours(const struct pods *pods, const json_t *object)

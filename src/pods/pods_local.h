@@ -21,6 +21,9 @@
  * keeps everything but pods off it: see core/record/orchestrator.h. */
 #define KUBERNETES_BOOT NODE_BOOT_KUBERNETES
 
+/* Between the key of a group and what tells apart its jobs, one after the other. */
+#define JOB_KEY_RUN "#"
+
 enum binding {
 	BINDING_NONE,
 	BINDING_SENT, /* nobody knows yet */
@@ -42,8 +45,9 @@ struct pod {
 	int64_t release_ms;
 	bool is_guest; /* the core was told of it as somebody else's */
 	bool evicting;
-	bool queued; /* in pods.arrivals */
-	char *said;  /* why it waits, as it was last written */
+	bool crossed; /* it gives way to another scheduler's */
+	bool queued;  /* in pods.arrivals */
+	char *said;   /* why it waits, as it was last written */
 	int64_t said_ms;
 };
 
@@ -76,8 +80,9 @@ enum unit_state {
 struct unit {
 	int64_t serial, job_id;
 	enum unit_state state;
-	char *key;  /* idempotency key */
-	char *join; /* what a replacement has in common with it; "" : nothing */
+	char *key; /* in pods.units; a group of the same name may come when this one has ended */
+	char *job_key; /* the job's idempotency key, once it was asked for; NULL */
+	char *join;    /* what a replacement has in common with it; "" : nothing */
 	char *tenant;
 	const char *group_resource; /* NULL: its pods say how many they are */
 	char *group_name, *namespace;
@@ -109,6 +114,7 @@ struct kube_node {
 	bool dirty, reported, gone;
 	uint64_t told; /* a hash of the last report */
 	uint64_t told_facts;
+	int64_t guest_ms; /* when a pod of somebody else was last seen to come; 0: never */
 };
 
 struct known_job {
@@ -149,7 +155,7 @@ struct pods {
 /* pods.c */
 void pods_send(struct pods *pods, const struct command *command);
 void pods_send_job(struct pods *pods, enum command_kind kind, int64_t job_id);
-/* The unit with that key; NULL. */
+/* The unit with that key, or idempotency key of a job; NULL. */
 struct unit *pods_unit(struct pods *pods, const char *key);
 void pods_note(struct pods *pods, const char *format, ...) __attribute__((format(printf, 2, 3)));
 bool pods_are_ours(const struct pods *pods, const json_t *object);
@@ -162,6 +168,13 @@ void node_remove_pod(struct pods *pods, struct pod *pod);
 void nodes_flush(struct pods *pods);
 /* The first report after a start, with what is there. */
 void nodes_begin(struct pods *pods);
+/* Adds lines name=n to those in `sum`, a map of numbers. */
+void counts_add_lines(json_t *sum, const char *lines);
+
+/* pods_cross.c */
+/* Pods of ours give way if the node has too little for them and for what others have just bound
+ * there. */
+void node_uncross(struct pods *pods, struct kube_node *node);
 
 /* pods_class.c */
 void class_use(struct pods *pods, const char *name, const json_t *pod, bool parts);
@@ -200,6 +213,8 @@ bool order_answer(void *context, const struct write *write, enum outcome outcome
                   const json_t *object, const char *reason);
 
 /* pods_say.c */
+/* RFC 3339, with microseconds where the API wants them; to be freed. */
+char *time_print(int64_t unix_ms, bool micro);
 /* Writes an event and the condition PodScheduled=False, unless that was said before. */
 void say_waits(struct pods *pods, struct pod *pod, const char *reason, const char *text);
 void say_event(struct pods *pods, const struct pod *pod, const char *type, const char *reason,

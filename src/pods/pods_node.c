@@ -231,8 +231,7 @@ static void report_node(struct pods *pods, struct kube_node *node, bool snapshot
 	buffer_free(&labels);
 }
 
-/* Adds lines name=n to those in `sum`, a map of numbers. */
-static void add_lines(json_t *sum, const char *lines)
+void counts_add_lines(json_t *sum, const char *lines)
 {
 	while (lines && *lines) {
 		size_t size = strcspn(lines, "\n");
@@ -271,7 +270,7 @@ static void add_taken(struct pods *pods, const struct kube_node *node, json_t *s
 		if (pod_request_read(pod->object, NULL, &request, &error)) {
 			facts->taken_cpu_milli += request.cpu_milli;
 			facts->taken_host_bytes += request.memory_bytes;
-			add_lines(sum, request.counts.data);
+			counts_add_lines(sum, request.counts.data);
 		} else {
 			pods_note(pods, "pod %s/%s: %s", pod->namespace, pod->name, error.text);
 		}
@@ -308,7 +307,7 @@ static void send_facts(struct pods *pods, struct kube_node *node)
 	json_decref(sum);
 }
 
-static void send_guests(struct pods *pods, const struct kube_node *node)
+static void send_guests(struct pods *pods, struct kube_node *node)
 {
 	for (size_t i = 0; i < node->pod_count; i++) {
 		struct pod *pod = node->pods[i];
@@ -321,6 +320,7 @@ static void send_guests(struct pods *pods, const struct kube_node *node)
 			                                   .guest_name = pod->uid });
 			continue;
 		}
+		node->guest_ms = pods->now_ms;
 		struct pod_settings settings = { .namespaces = pods->namespaces };
 		struct buffer marks = { 0 }, rules = { 0 };
 		struct error error;
@@ -350,6 +350,7 @@ static void flush_node(struct pods *pods, struct kube_node *node)
 		report_node(pods, node, false, NULL, 0);
 	send_facts(pods, node);
 	send_guests(pods, node);
+	node_uncross(pods, node);
 }
 
 void nodes_flush(struct pods *pods)

@@ -295,9 +295,14 @@ static void adopt_pod(struct pods *pods, struct pod *pod)
 
 static void adopt_job(struct pods *pods, const struct known_job *known)
 {
-	struct unit *unit = unit_new(pods, known->key);
+	char *key = text_print("%.*s", (int)strcspn(known->key, JOB_KEY_RUN), known->key);
+	/* Of two jobs of one group, the earlier is on its way out. */
+	text_map_remove(&pods->units, key);
+	struct unit *unit = unit_new(pods, key);
 	struct buffer node = { 0 };
 
+	free(key);
+	unit->job_key = memory_text(known->key);
 	unit->job_id = known->job_id;
 	unit->state = UNIT_QUEUED;
 	unit->is_group = strncmp(known->key, PODS_KEY "group/", strlen(PODS_KEY "group/")) == 0;

@@ -8,8 +8,7 @@
 #define REPORTER "gpu-scheduler"
 enum { TEXT_MAX = 1000, WHY_AGAIN_MS = 20000, WHY_GAP_MS = 2000 };
 
-/* RFC 3339, with microseconds where the API wants them. */
-static char *time_text(int64_t unix_ms, bool micro)
+char *time_print(int64_t unix_ms, bool micro)
 {
 	time_t seconds = (time_t)(unix_ms / 1000);
 	struct tm parts;
@@ -24,7 +23,7 @@ static char *time_text(int64_t unix_ms, bool micro)
 void say_event(struct pods *pods, const struct pod *pod, const char *type, const char *reason,
                const char *text)
 {
-	char *micro = time_text(pods->now_ms, true), *object = text_print("%s/event", pod->uid);
+	char *micro = time_print(pods->now_ms, true), *object = text_print("%s/event", pod->uid);
 	char *name =
 	    text_print("%.200s.%llx", pod->name,
 	               (unsigned long long)pods->now_ms << 8 | (pods->figures.binds & 0xff));
@@ -63,7 +62,7 @@ void say_waits(struct pods *pods, struct pod *pod, const char *reason, const cha
 	free(pod->said);
 	pod->said = cut;
 	pod->said_ms = pods->now_ms;
-	now = time_text(pods->now_ms, false);
+	now = time_print(pods->now_ms, false);
 	json_t *patch =
 	    json_pack("{s:{s:s}, s:{s:[{s:s, s:s, s:s, s:s, s:s}]}}", "metadata", "uid", pod->uid,
 	              "status", "conditions", "type", "PodScheduled", "status", "False", "reason",

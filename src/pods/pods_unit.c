@@ -39,13 +39,15 @@ void unit_free(struct pods *pods, struct unit *unit)
 		free(task->limits);
 	}
 	not_vacant(pods, unit);
-	text_map_remove(&pods->units, unit->key);
+	if (text_map_get(&pods->units, unit->key) == unit)
+		text_map_remove(&pods->units, unit->key);
 	map_remove(&pods->serials, unit->serial);
 	if (unit->job_id && map_get(&pods->jobs, unit->job_id) == unit)
 		map_remove(&pods->jobs, unit->job_id);
 	if (unit->class)
 		class_unuse(pods, unit->class);
 	free(unit->key);
+	free(unit->job_key);
 	free(unit->join);
 	free(unit->tenant);
 	free(unit->group_name);
@@ -261,7 +263,7 @@ static struct job_record job_of(const struct unit *unit, const struct ask *ask, 
 		.gpu_models = "",
 		.node_labels = "",
 		.user = "",
-		.idempotency_key = unit->key,
+		.idempotency_key = unit->job_key,
 		.priority = pod_priority(pod->object),
 		.preemptible = pod_is_preemptible(pod->object),
 		.gpu_kind = (int32_t)kinds[gpus->kind],
@@ -329,6 +331,10 @@ static void submit(struct pods *pods, struct unit *unit, int64_t least)
 		unit->class = memory_text(ask.node_class.data);
 		class_use(pods, unit->class, pod->object, parts);
 	}
+	if (!unit->job_key)
+		unit->job_key = unit->is_group ? text_print("%s" JOB_KEY_RUN "%016llx", unit->key,
+		                                            (unsigned long long)hash_text(pod->uid))
+		                               : memory_text(unit->key);
 	struct command command = { .kind = COMMAND_SUBMIT };
 	char *payload = payload_of(unit);
 	char *name = text_print("%.63s/%.180s", pod->namespace,
@@ -461,11 +467,25 @@ static void join_by_itself(struct pods *pods, struct pod *pod)
 		unit_try(pods, pod->unit);
 }
 
+/* None of its pods runs, or is going to. */
+static bool unit_is_over(const struct unit *unit)
+{
+	int ended = 0;
+
+	for (int i = 0; i < unit->task_count; i++)
+		ended += unit->tasks[i].ended;
+	return unit->state == UNIT_ENDED || (unit->task_count > 0 && ended == unit->task_count);
+}
+
 static void join_group(struct pods *pods, struct pod *pod, const struct pod_group *group)
 {
-	char *key = text_print(PODS_KEY "group/%s/%.200s", pod->namespace, group->name);
+	char *key = text_print(PODS_KEY "group/%s/%.190s", pod->namespace, group->name);
 	struct unit *unit = pods_unit(pods, key);
 
+	if (unit && unit_is_over(unit)) {
+		text_map_remove(&pods->units, key);
+		unit = NULL;
+	}
 	if (!unit) {
 		unit = unit_new(pods, key);
 		unit->is_group = true;
@@ -525,8 +545,9 @@ static void unit_time(struct pods *pods, struct unit *unit)
 	bool vacant = unit->state == UNIT_QUEUED && vacancy(unit) >= 0 && !has_reservations(unit);
 	bool new_here = unit->vacant_ms == 0;
 
-	/* One that was known from before this start and has no pod: nobody waits for it. */
-	if (vacant && new_here && unit_filled(unit) > 0)
+	/* A pod that was known from before this start and is not there any more: nothing says which
+	 * other pod would replace it. A group has a name. */
+	if (vacant && new_here && (unit_filled(unit) > 0 || unit->is_group))
 		unit_wait_for_pods(pods, unit);
 	else if (vacant &&
 	         (new_here || pods->now_ms - unit->vacant_ms >= pods->settings.replace_ms)) {

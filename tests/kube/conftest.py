@@ -1,6 +1,7 @@
 """Tests of pods: a scheduler beside a small API server, and beside a real control plane where
-one has been built."""
+scripts/kube-tests has one."""
 
+import os
 import pathlib
 import sys
 
@@ -10,7 +11,10 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 sys.path.insert(0, str(HERE.parent / "service"))
 
+from control_plane import ControlPlane  # noqa: E402
 from fake_api import FakeApi  # noqa: E402
+
+collect_ignore = [] if os.environ.get("KUBE_CONTROL_PLANE") else ["test_control_plane.py"]
 
 
 @pytest.fixture
@@ -18,3 +22,17 @@ def api():
     api = FakeApi()
     yield api
     api.stop()
+
+
+@pytest.fixture(scope="session")
+def control_plane(tmp_path_factory):
+    plane = ControlPlane(tmp_path_factory.mktemp("control-plane"))
+    yield plane
+    plane.down()
+
+
+@pytest.fixture
+def plane(control_plane):
+    """Without nodes and pods; what the test makes is removed."""
+    yield control_plane
+    control_plane.clear()

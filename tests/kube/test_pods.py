@@ -1,85 +1,9 @@
 """Pods of Kubernetes, scheduled beside a small API server that fails on demand."""
 
-import json
-import time
-
 import pytest
 
 from fake_api import Refused
-from scheduler import Scheduler
-
-UNTIL_S = 60
-
-
-def await_that(condition, what="it"):
-    """Waits for a condition; how long that takes is not the matter."""
-    end = time.monotonic() + UNTIL_S
-    while time.monotonic() < end:
-        found = condition()
-        if found:
-            return found
-        time.sleep(0.05)
-    raise AssertionError(f"{what} did not come about: {condition()}")
-
-
-def node(name, gpus=8, memory=None, **labels):
-    """A node with whole GPUs, or (with memory, in MiB) with GPUs that it declares."""
-    annotations = {}
-    if memory:
-        declared = [{"uuid": f"GPU-{name}-{i}", "model": "L40S", "memory_mib": memory}
-                    for i in range(gpus)]
-        annotations["gpu-scheduler.io/node-gpus"] = json.dumps(declared)
-    amounts = {"cpu": "64", "memory": "512Gi", "pods": "256", "nvidia.com/gpu": str(gpus)}
-    return {"metadata": {"name": name, "labels": {"kubernetes.io/hostname": name, **labels},
-                         "annotations": annotations},
-            "spec": {},
-            "status": {"allocatable": amounts, "capacity": amounts,
-                       "conditions": [{"type": "Ready", "status": "True"}]}}
-
-
-def pod(name, gpus=0, annotations=None, labels=None, owner=None, scheduler="gpu-scheduler",
-        **spec):
-    limits = {"nvidia.com/gpu": str(gpus)} if gpus else {}
-    metadata = {"name": name, "annotations": annotations or {}, "labels": labels or {}}
-    if owner:
-        metadata["ownerReferences"] = [{"uid": owner, "controller": True, "kind": "ReplicaSet",
-                                        "name": owner}]
-    return {"metadata": metadata,
-            "spec": {"schedulerName": scheduler,
-                     "containers": [{"name": "c", "resources": {"limits": limits}}], **spec}}
-
-
-def member(group, size, name, gpus=1, **more):
-    return pod(name, gpus, annotations={"gpu-scheduler.io/group": group,
-                                        "gpu-scheduler.io/group-size": str(size)}, **more)
-
-
-class Pods:
-    """A scheduler that watches the API server."""
-
-    def __init__(self, api, directory, **settings):
-        kubeconfig = directory / "kubeconfig"
-        kubeconfig.write_text(json.dumps({
-            "current-context": "here",
-            "contexts": [{"name": "here", "context": {"cluster": "fake", "user": "me"}}],
-            "clusters": [{"name": "fake",
-                          "cluster": {"server": f"http://127.0.0.1:{api.port}"}}],
-            "users": [{"name": "me", "user": {"token": "secret"}}]}))
-        self.api = api
-        self.scheduler = Scheduler(
-            directory / "scheduler", "--kubernetes", "--kubeconfig", kubeconfig,
-            sections={"kubernetes": {"default_tenant": "everyone", "force_release_ms": 500,
-                                     "replace_ms": 60000, **settings}})
-        self.scheduler.post("/api/v1/tenants", {"name": "everyone"})
-
-    def await_bound(self, prefix, count):
-        await_that(lambda: len(self.api.bound(prefix)) == count,
-                   f"{count} bound pods {prefix}*")
-
-    def job_of(self, name):
-        jobs = self.scheduler.get(
-            f"/api/v1/jobs?label=pod%2Fdefault%2F{name}%3Dtrue").json()["jobs"]
-        return jobs[0] if jobs else None
+from pods import Pods, await_that, member, node, pod, unschedulable, write_kubeconfig
 
 
 @pytest.fixture
@@ -87,18 +11,11 @@ def start(api, tmp_path):
     begun = []
 
     def begin(**settings):
-        begun.append(Pods(api, tmp_path, **settings))
+        begun.append(Pods(api, tmp_path, write_kubeconfig(api, tmp_path), **settings))
         return begun[-1]
     yield begin
     for pods in begun:
         pods.scheduler.stop()
-
-
-def unschedulable(api, name):
-    for condition in api.pod(name)["status"].get("conditions", []):
-        if condition["type"] == "PodScheduled" and condition["status"] == "False":
-            return condition["message"]
-    return ""
 
 
 def test_16_halves_of_8_gpus_are_two_on_each(api, start):
@@ -387,3 +304,47 @@ def test_a_pod_deleted_by_force_holds_its_gpus_for_a_while(api, start):
     api.create("pods", pod("next", 1))
     await_that(lambda: unschedulable(api, "next"), "an explanation")
     assert not api.bound("next")
+
+
+def test_a_group_that_is_made_again_is_a_job_of_its_own(api, start):
+    api.create("nodes", node("a"))
+    pods = start()
+    for run in range(2):
+        for i in range(2):
+            api.create("pods", member("g", 2, f"run-{run}-{i}"))
+        pods.await_bound(f"run-{run}", 2)
+        for i in range(2):
+            api.finish_pod(f"run-{run}-{i}")
+        await_that(lambda n=run: pods.job_of(f"run-{n}-0")["state"] == "completed",
+                   "a completed job")
+
+
+def test_a_group_whose_pods_were_replaced_during_a_restart_runs(api, start):
+    api.create("nodes", node("a"))
+    pods = start()
+    for i in range(4):
+        api.create("pods", member("g", 4, f"g-{i}"))
+    pods.await_bound("g-", 4)
+    pods.scheduler.kill()
+    for i in range(4):
+        api.delete_pod(f"g-{i}")
+    pods.scheduler.start()
+    for i in range(4):
+        api.create("pods", member("g", 4, f"again-{i}"))
+    pods.await_bound("again-", 4)
+
+
+def test_a_pod_gives_way_where_another_scheduler_bound_one_at_the_same_time(api, start):
+    api.create("nodes", node("a", gpus=2))
+    pods = start()
+    api.create("pods", pod("ours", 2, owner="set"))
+    pods.await_bound("ours", 1)
+    theirs = pod("theirs", 1, scheduler="default-scheduler", nodeName="a")
+    theirs["status"] = {"phase": "Running"}
+    api.create("pods", theirs)
+    await_that(lambda: api.pod("ours") is None, "an eviction")
+    assert any(event["reason"] == "CrossedBinding" for event in api.events)
+    api.create("pods", pod("ours-again", 2, owner="set"))
+    await_that(lambda: unschedulable(api, "ours-again"), "an explanation")
+    api.finish_pod("theirs")
+    pods.await_bound("ours-again", 1)

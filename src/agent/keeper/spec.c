@@ -49,6 +49,7 @@ static const struct spec_field fields[] = {
 	FIELD(SPEC_NUMBER, output.file_bytes),
 	FIELD(SPEC_NUMBER, output.files),
 	FIELD(SPEC_FLAG, errors_apart),
+	FIELD(SPEC_TEXT, input_path),
 	FIELD(SPEC_FLAG, group.can_kill),
 	FIELD(SPEC_TEXT, group.path[TREE_UNIFIED]),
 	FIELD(SPEC_TEXT, group.path[TREE_CPU]),

@@ -40,7 +40,8 @@ struct spec {
 	const char *output_directory;
 	struct output_limits output;
 	bool errors_apart;
-	struct cgroup group; /* made already */
+	const char *input_path; /* the FIFO of its standard input; NULL: it has none. See input.h */
+	struct cgroup group;    /* made already */
 };
 
 void spec_encode(struct buffer *buffer, const struct spec *spec);

@@ -52,6 +52,7 @@ struct run_plan {
 	const char *health_path;  /* slots: where it answers when it is ready */
 	int64_t port;             /* slots: that it listens on */
 	bool container;           /* tasks: runs in one */
+	bool reads_input;         /* tasks: has a standard input */
 	bool guarded;             /* is to be under the guard */
 };
 

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "agent/host/file.h"
+#include "agent/keeper/input.h"
 #include "agent/workload/folder.h"
 #include "agent/workload/guarding.h"
 #include "agent/workload/works_local.h"
@@ -126,6 +127,24 @@ char *works_status_path(const struct works *works, int64_t reservation_id)
 	return file_path("%s/works/%" PRId64, works->settings.state_directory, reservation_id);
 }
 
+char *works_input_path(const struct works *works, int64_t reservation_id)
+{
+	char *status = works_status_path(works, reservation_id);
+	char *path = input_path(status);
+
+	free(status);
+	return path;
+}
+
+char *works_input_offset_path(const struct works *works, int64_t reservation_id)
+{
+	char *status = works_status_path(works, reservation_id);
+	char *path = input_offset_path(status);
+
+	free(status);
+	return path;
+}
+
 void works_tell(struct work_process *process, enum input_kind kind, struct work_event event)
 {
 	event.reservation_id = process->reservation_id;
@@ -198,8 +217,8 @@ static void tell_exit(struct work_process *process, const struct keeper_status *
 		                    .host_peak_bytes = status->peak_bytes,
 		                    .cpu_ms = status->cpu_ms,
 		                    .message = message.data };
-	event.guarded =
-	    guarding_read(&process->works->settings.run, process->reservation_id, &event.guard);
+	event.guarded = process->order &&
+	                guarding_read(&process->works->settings.run, process->order, &event.guard);
 	works_tell(process, INPUT_EXITED, event);
 	buffer_free(&message);
 }
@@ -367,11 +386,16 @@ void works_erase(struct works *works, int64_t reservation_id)
 	struct work_process *process = works_find(works, reservation_id);
 	char *path = works_status_path(works, reservation_id);
 	char *mark = keeper_mark_path(path);
+	char *input = input_path(path), *offset = input_offset_path(path);
 
 	unlink(path);
 	unlink(mark);
+	unlink(input);
+	unlink(offset);
 	free(path);
 	free(mark);
+	free(input);
+	free(offset);
 	guarding_end(&works->settings.run, reservation_id);
 	folder_end(&works->settings.run, reservation_id);
 	if (process)

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "agent/host/file.h"
+#include "agent/keeper/input.h"
 #include "agent/workload/folder.h"
 #include "agent/workload/guarding.h"
 #include "agent/workload/works_local.h"
@@ -59,6 +60,22 @@ static bool make_output(struct work_process *process, struct error *error)
 	return made;
 }
 
+/* The FIFO that the agent and its keeper meet at. */
+static bool make_input(struct work_process *process, const char *status, struct error *error)
+{
+	struct spec *spec = &process->plan.spec;
+	char *path = input_path(status);
+
+	unlink(path);
+	bool made = mkfifo(path, 0600) == 0;
+	if (made)
+		spec->input_path = arena_string(&process->arena, path);
+	else
+		error_set(error, ERROR_UNAVAILABLE, "cannot make %s: %s", path, strerror(errno));
+	free(path);
+	return made;
+}
+
 /* Fills the rest of the spec. */
 static bool prepare(struct work_process *process, struct error *error)
 {
@@ -73,11 +90,12 @@ static bool prepare(struct work_process *process, struct error *error)
 	char *status = works_status_path(works, process->reservation_id);
 	char *lease = file_path("%s/lease", works->settings.state_directory);
 	spec->status_path = arena_string(&process->arena, status);
+	bool has_input = !process->plan.reads_input || make_input(process, status, error);
 	if (!slot && order->lease_loss == LEASE_STOP)
 		spec->lease_path = arena_string(&process->arena, lease);
 	free(status);
 	free(lease);
-	if (!guarding_begin(&works->settings.run, order, &process->plan, error) ||
+	if (!has_input || !guarding_begin(&works->settings.run, order, &process->plan, error) ||
 	    !folder_begin(&works->settings.run, process->reservation_id, &process->arena,
 	                  &process->plan, error) ||
 	    !make_output(process, error) || !make_group(process, error))

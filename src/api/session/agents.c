@@ -44,11 +44,17 @@ struct agents *agents_new(struct engine_port *port, const struct agents_settings
 	return agents;
 }
 
+void agents_end_all(struct agents_node *node, const char *reason)
+{
+	agents_output_end_all(node, reason);
+	agents_input_end_all(node, reason);
+}
+
 static void free_node(struct agents_node *node)
 {
 	if (node->stream)
 		agents_stream_end(node->stream, GRPC_UNAVAILABLE, "the scheduler is stopping");
-	agents_output_end_all(node, "the scheduler is stopping");
+	agents_end_all(node, "the scheduler is stopping");
 	legacy_free(node->legacy);
 	loop_timer_clear(node->agents->loop, &node->timer);
 	if (node->session)
@@ -76,6 +82,7 @@ void agents_free(struct agents *agents)
 	for (size_t i = 0; i < agents->count; i++)
 		free_node(agents->list[i]);
 	agents_output_free(agents);
+	agents_input_free(agents);
 	free(agents->list);
 	text_map_free(&agents->nodes);
 	agents_samples_free(agents);
@@ -335,7 +342,7 @@ void agents_message(struct agents_node *node, const struct message *message,
 void agents_disconnected(struct agents_node *node)
 {
 	session_disconnected(node->session, session_connection(node->session));
-	agents_output_end_all(node, "the node has no connection now: try again later");
+	agents_end_all(node, "the node has no connection now: try again later");
 	set_timer(node);
 }
 

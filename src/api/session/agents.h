@@ -100,4 +100,26 @@ void agents_stop_output(struct agents_output *output);
 /* While it is paused no more comes than is on its way: some hundred KiB. */
 void agents_pause_output(struct agents_output *output, bool paused);
 
+/* A part of the standard input of a task. `done` is called once, never from within the call: with
+ * the answer when the node has taken all of the part, when the task reads no more, or after a while
+ * with what was taken; or with why not. `data` is read during the call alone. */
+struct agents_input;
+struct agents_input_answer {
+	int64_t offset; /* everything before it was taken, by this run */
+	bool closed;    /* the task reads no more */
+};
+struct agents_input_options {
+	const char *node;
+	int64_t reservation_id, offset;
+	struct text data;
+	bool end; /* nothing follows */
+	void (*done)(void *context, const struct agents_input_answer *answer,
+	             const struct error *error);
+	void *context;
+};
+struct agents_input *agents_write_input(struct agents *agents,
+                                        const struct agents_input_options *options);
+/* Before `done`, which is not called then. */
+void agents_stop_input(struct agents_input *input);
+
 #endif

@@ -55,8 +55,8 @@
 	  "Time from queued to placed.")                                                           \
 	M(PREEMPTIONS_TOTAL, COUNTER, "preemptions_total", "", "Jobs stopped to make room.")       \
 	M(TASK_NOTICES_TOTAL, COUNTER, "task_notices_total", "kind",                               \
-	  "Tasks that nodes reported: over their reservation, idle on their GPUs, or without "     \
-	  "the guard.")                                                                            \
+	  "Tasks that nodes reported: over their reservation, idle on their GPUs, without "        \
+	  "the guard, or crowded by others.")                                                      \
 	M(NODE_MISREPORTS_TOTAL, COUNTER, "node_misreports_total", "",                             \
 	  "Reports of nodes about work, GPUs or addresses that are not theirs.")                   \
 	M(SUBMISSIONS_TOTAL, COUNTER, "submissions_total", "", "Jobs accepted.")                   \

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cli/commands.h"
+#include "cli/job/job_choice.h"
 #include "cli/job/job_columns.h"
 #include "cli/text/order.h"
 #include "cli/text/quantity.h"
@@ -10,6 +11,8 @@
 
 static const struct option options[] = {
 	OPTION("--limit", NULL, "N", "the most to show (default 100)"),
+	OPTION("--mine", NULL, NULL, "those that you submitted"),
+	OPTION("--user", NULL, "USER", "those that USER submitted"),
 	OPTION("--no-reasons", NULL, NULL, "without asking why each of them waits"),
 	{ 0 },
 };
@@ -76,9 +79,26 @@ static void add_reason(struct session *session, json_t *job)
 	json_decref(answer);
 }
 
+/* Only those of a user, in the order of the queue. */
+static json_t *only_of_user(json_t *jobs, const char *user, size_t most)
+{
+	json_t *own = json_array(), *job;
+	size_t place;
+	json_array_foreach(jobs, place, job)
+	{
+		if (strcmp(member_text(job, "user"), user) == 0 && json_array_size(own) < most)
+			json_array_append(own, job);
+	}
+	json_decref(jobs);
+	return own;
+}
+
 static int queue_show(struct session *session, int64_t limit)
 {
 	struct error error = { 0 };
+	const char *user;
+	if (!job_choice_user(session, &user, &error))
+		return session_fail(session, &error);
 	struct buffer query = { 0 };
 	size_t place;
 	json_t *job;
@@ -88,11 +108,13 @@ static int queue_show(struct session *session, int64_t limit)
 		client_escape(&query, session->only);
 	}
 	json_t *jobs = session_list(session, "/api/v1/scheduler/queue", query.data, NULL,
-	                            (size_t)limit, &error);
+	                            user ? LISTING_MAX : (size_t)limit, &error);
 	buffer_free(&query);
 	if (!jobs)
 		return session_fail(session, &error);
 	order_items(jobs, order_by_position);
+	if (user)
+		jobs = only_of_user(jobs, user, (size_t)limit);
 	json_array_foreach(jobs, place, job)
 	{
 		if (place < REASONS_MAX && session->form != FORM_NAME &&

@@ -72,7 +72,7 @@ static void end(struct predict_bench *bench, struct flight *flight)
 	struct experience experience = { .traits = flight->traits, .took_ms = flight->took_ms };
 
 	double begun = clock_seconds();
-	experience.peers = crowd_see(&bench->crowd, &flight->traits, false, bench->now_ms).count;
+	experience.peers = crowd_count(&bench->crowd, &flight->traits);
 	guess_judge(flight->guess, flight->took_ms, &experience);
 	learner_learn(&bench->learner, &experience, EXPERTS, REMEMBERED);
 	bench->learn_s += clock_seconds() - begun;

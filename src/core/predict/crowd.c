@@ -42,17 +42,30 @@ void crowd_leave(struct crowd *crowd, const struct traits *traits, int64_t start
 	crowd_add(crowd, crowd_key(traits, true), -1, -started_ms);
 }
 
+static const struct crowd_group *crowd_group(const struct crowd *crowd, const struct traits *traits,
+                                             bool same_size)
+{
+	int64_t key = crowd_key(traits, same_size);
+
+	return key != 0 ? map_get(&crowd->groups, key) : NULL;
+}
+
 struct crowd_view crowd_see(const struct crowd *crowd, const struct traits *traits, bool same_size,
                             int64_t now_ms)
 {
-	int64_t key = crowd_key(traits, same_size);
-	const struct crowd_group *group = key != 0 ? map_get(&crowd->groups, key) : NULL;
+	const struct crowd_group *group = crowd_group(crowd, traits, same_size);
 
 	if (!group)
 		return (struct crowd_view){ 0 };
 	int64_t age_ms = max64(now_ms - group->started_ms / group->count, 0);
-	int32_t place = duration_place(age_ms) / BIN_LOG * BIN_LOG;
-	return (struct crowd_view){ group->count, duration_at(place), place };
+	return (struct crowd_view){ group->count, duration_place(age_ms) / BIN_LOG * BIN_LOG };
+}
+
+int64_t crowd_count(const struct crowd *crowd, const struct traits *traits)
+{
+	const struct crowd_group *group = crowd_group(crowd, traits, false);
+
+	return group ? group->count : 0;
 }
 
 void crowd_free(struct crowd *crowd)

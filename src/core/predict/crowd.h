@@ -26,12 +26,14 @@ void crowd_leave(struct crowd *crowd, const struct traits *traits, int64_t start
  * the scale of durations, where a bin begins, so that it seldom changes. */
 struct crowd_view {
 	int64_t count; /* 0: there are none, or the job has no user */
-	int64_t age_ms;
 	int32_t place;
 };
 /* Of the same size only if `same_size`. */
 struct crowd_view crowd_see(const struct crowd *crowd, const struct traits *traits, bool same_size,
                             int64_t now_ms);
+
+/* How many of the job's user run. */
+int64_t crowd_count(const struct crowd *crowd, const struct traits *traits);
 
 void crowd_free(struct crowd *crowd);
 

@@ -36,18 +36,30 @@ void kernel_make(struct kernel *kernel, int32_t place)
 	kernel->place = place;
 }
 
-static void bin_add(struct histogram *histogram, int at, uint32_t count)
+static int bin_within(int at)
 {
-	at = at < 0 ? 0 : at >= DURATION_BINS ? DURATION_BINS - 1 : at;
-	uint64_t before = histogram->bins[at], after = before + count;
+	return at < 0 ? 0 : at >= DURATION_BINS ? DURATION_BINS - 1 : at;
+}
 
-	histogram->bins[at] = (uint32_t)after;
-	histogram->total += count;
-	histogram->squares += after * after - before * before;
-	if (at < histogram->from)
-		histogram->from = (uint8_t)at;
-	if (at > histogram->to)
-		histogram->to = (uint8_t)at;
+/* Adds to the bins around `bin`; outside of the scale, to the outermost. */
+static void bins_add(struct histogram *histogram, const struct kernel *kernel, int bin)
+{
+	int first = bin - KERNEL_BINS / 2, from = bin_within(first);
+	int to = bin_within(first + KERNEL_BINS - 1);
+	uint64_t one = histogram->one, squares = 0;
+	uint32_t total = 0;
+
+	for (int i = 0; i < KERNEL_BINS; i++) {
+		uint32_t *at = &histogram->bins[bin_within(first + i)];
+		uint64_t before = *at, count = kernel->parts[i] * one >> 16;
+		*at = (uint32_t)(before + count);
+		total += (uint32_t)count;
+		squares += (2 * before + count) * count;
+	}
+	histogram->total += total;
+	histogram->squares += squares;
+	histogram->from = (uint8_t)(from < histogram->from ? from : histogram->from);
+	histogram->to = (uint8_t)(to > histogram->to ? to : histogram->to);
 }
 
 static void histogram_divide(struct histogram *histogram)
@@ -73,9 +85,7 @@ void histogram_add(struct histogram *histogram, const struct kernel *kernel, uin
 	} else {
 		histogram->one = (uint32_t)((uint64_t)histogram->one * growth >> 16);
 	}
-	for (int i = 0; i < KERNEL_BINS; i++)
-		bin_add(histogram, bin + i - KERNEL_BINS / 2,
-		        (uint32_t)((uint64_t)kernel->parts[i] * histogram->one >> 16));
+	bins_add(histogram, kernel, bin);
 	if (histogram->one >> ONE_BITS)
 		histogram_divide(histogram);
 }

@@ -9,6 +9,7 @@
 
 /* Jobs that arrive or start together are often alike. */
 #define MEMO_ENTRIES 64
+#define SECOND_MS 1000
 
 struct memo {
 	uint64_t keys[MEMO_ENTRIES]; /* 0: empty */
@@ -33,6 +34,11 @@ int64_t learner_segment(const struct learner *learner)
 	return learner->mixture.experts.segment;
 }
 
+bool learner_accepts(const struct learner *learner, int64_t now_ms)
+{
+	return now_ms / SECOND_MS != learner->second || learner->learned < LEARNED_PER_S;
+}
+
 static void memo_forget(struct learner *learner)
 {
 	if (learner->memo)
@@ -42,6 +48,10 @@ static void memo_forget(struct learner *learner)
 static void learner_add(struct learner *learner, const struct experience *experience, int64_t most,
                         bool closes)
 {
+	int64_t second = experience->ended_ms / SECOND_MS;
+
+	learner->learned = second == learner->second ? learner->learned + 1 : 1;
+	learner->second = second;
 	memo_forget(learner);
 	mixture_learn(&learner->mixture, experience, most);
 	learner->filled++;

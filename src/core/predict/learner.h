@@ -10,12 +10,20 @@
  * one and the current one. */
 struct learner {
 	struct mixture mixture;
-	int64_t filled, before; /* experiences in the current segment, and in the one before */
-	struct memo *memo;      /* what was foreseen since the last one; forgotten at will */
+	int64_t filled, before;  /* experiences in the current segment, and in the one before */
+	int64_t second, learned; /* experiences of the second in which the last one ended */
+	struct memo *memo;       /* what was foreseen since the last one; forgotten at will */
 };
 
 void learner_init(struct learner *learner);
 void learner_free(struct learner *learner);
+
+/* Where more jobs than this end in a second, it learns from the first ones alone. Otherwise
+ * short jobs would push out of the window within a minute what was learned in days, and
+ * learning would take a notable part of the time. */
+#define LEARNED_PER_S 256
+/* True if it learns from a job that ends now. */
+bool learner_accepts(const struct learner *learner, int64_t now_ms);
 
 /* Learns, with `most` experts in each of the mixtures at the most. True if that filled the
  * segment, which has `size` experiences or more then: the ones before it are not needed. */

@@ -8,12 +8,12 @@
 #include "base/memory.h"
 #include "base/number.h"
 
-#define SHRINK 19661        /* of 65536: what all jobs count in an expert's opinion, 0.3 */
-#define CROWD_DOUBT 6554    /* of 65536: part of all jobs in the crowd's opinion, 0.1 */
-#define CROWD_LEAST_MS 1000 /* an age below says nothing */
-#define RATE_ALL 9455       /* of 65536: how fast logits move, 0.1 / ln 2 */
-#define RATE_USER 14182     /* a user's offsets, 0.15 / ln 2 */
-#define WEIGHT_LEAST 256    /* of 65536: voices that weigh less are not kept and not judged */
+#define SHRINK 19661      /* of 65536: what all jobs count in an expert's opinion, 0.3 */
+#define CROWD_DOUBT 6554  /* of 65536: part of all jobs in the crowd's opinion, 0.1 */
+#define CROWD_LEAST_BIN 8 /* an age below 1 s says nothing */
+#define RATE_ALL 9455     /* of 65536: how fast logits move, 0.1 / ln 2 */
+#define RATE_USER 14182   /* a user's offsets, 0.15 / ln 2 */
+#define WEIGHT_LEAST 256  /* of 65536: voices that weigh less are not kept and not judged */
 
 enum { VOICE_CROWD_SIZE = EXPERT_KINDS * PACES, VOICE_CROWD };
 
@@ -76,12 +76,13 @@ static int context_of_expert(int64_t samples, int64_t concentration)
 	return bucket_of(samples, counts, 5) * 4 + bucket_of(concentration, concentrations, 3);
 }
 
-static int context_of_crowd(int64_t count, int64_t age_ms)
+static int context_of_crowd(const struct crowd_view *view)
 {
 	static const int64_t counts[] = { 1, 3, 9 };
-	static const int64_t ages_ms[] = { 60000, 600000, 3600000, 14400000, 86400000 };
+	/* The last bins that begin by 1 and 10 minutes, 1 and 4 hours, and a day. */
+	static const int64_t bins[] = { 31, 44, 55, 63, 73 };
 
-	return bucket_of(count, counts, 3) * 6 + bucket_of(age_ms, ages_ms, 5);
+	return bucket_of(view->count, counts, 3) * 6 + bucket_of(view->place / BIN_LOG, bins, 5);
 }
 
 /* Whoever learns for a key learns for a wider one too, and forgets that no sooner: where
@@ -111,10 +112,10 @@ void mixture_gather(const struct mixture *mixture, const struct crowd *crowd,
 	}
 	for (int i = 0; i < 2; i++) {
 		struct crowd_view view = crowd_see(crowd, traits, i == 0, now_ms);
-		if (view.count > 0 && view.age_ms < CROWD_LEAST_MS)
+		if (view.count > 0 && view.place / BIN_LOG < CROWD_LEAST_BIN)
 			view.count = 0;
 		audience->crowd[i] = view;
-		uint64_t context = (uint64_t)context_of_crowd(view.count, view.age_ms);
+		uint64_t context = (uint64_t)context_of_crowd(&view);
 		key = hash_combine(key,
 		                   view.count > 0 ? context << 32 | ((uint64_t)view.place + 1) : 0);
 	}
@@ -207,8 +208,7 @@ static void hear_crowd(struct hearing *hearing, int which)
 	else
 		*opinion = hearing->base;
 	distribution_beyond(opinion, view->place, &hearing->base, CROWD_DOUBT);
-	*hearing_add(hearing, which == 0 ? VOICE_CROWD_SIZE : VOICE_CROWD,
-	             context_of_crowd(view->count, view->age_ms)) =
+	*hearing_add(hearing, which == 0 ? VOICE_CROWD_SIZE : VOICE_CROWD, context_of_crowd(view)) =
 	    (struct speaker){ .bins = opinion->bins,
 		              .to = DURATION_BINS - 1,
 		              .inverse = UINT64_C(1) << (56 - PROBABILITY_BITS),

@@ -20,7 +20,7 @@ struct judged_voice {
 };
 struct experience {
 	struct traits traits;
-	int64_t took_ms;
+	int64_t took_ms, ended_ms;
 	int64_t peers; /* jobs of its user that ran when it ended */
 	int count;     /* of `voices`; 0: not known, then the weights stay */
 	struct judged_voice voices[VOICES];

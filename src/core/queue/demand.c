@@ -224,6 +224,8 @@ static bool check_marks(const char *marks, struct error *error)
 bool demand_check(const char *resources, const char *rules, const char *marks,
                   const char *node_class, struct error *error)
 {
+	if (!*resources && !*rules && !*marks && !*node_class)
+		return true;
 	if (strlen(resources) > TEXT_MAX || strlen(rules) > TEXT_MAX || strlen(marks) > TEXT_MAX ||
 	    strlen(node_class) > NAME_MAX_BYTES)
 		return error_set(error, ERROR_INVALID,

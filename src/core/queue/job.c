@@ -578,6 +578,15 @@ static void forget_array(struct sched *sched, struct job *job)
 	free(array);
 }
 
+void job_keep_message(struct job *job, const char *message)
+{
+	char *kept = *message ? memory_text(message) : NULL;
+
+	free(job->message);
+	job->message = kept;
+	job->s.message = kept ? kept : "";
+}
+
 void job_free(struct sched *sched, struct job *job)
 {
 	INVARIANT(!job->class && !job->is_victim && !job->claiming && !job->promise);
@@ -587,7 +596,7 @@ void job_free(struct sched *sched, struct job *job)
 	forget_key(sched, job);
 	forget_array(sched, job);
 	map_remove(&sched->jobs, job->r.id);
-	free((char *)job->s.message);
+	free(job->message);
 	free(job->dependents);
 	free(job->tasks);
 	free(job->texts);

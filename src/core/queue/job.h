@@ -33,7 +33,8 @@ struct job {
 	struct job_record r;
 	struct job_state_record s;
 	struct tenant *tenant;
-	char *texts; /* what the texts and rows of `r` point into */
+	char *texts;   /* what the texts and rows of `r` point into */
+	char *message; /* what s.message points to; NULL: it is empty */
 	struct shape_request request;
 	struct filter *filter;
 	struct task *tasks; /* r.tasks of them; a split job has as many as it needed */
@@ -79,6 +80,8 @@ static inline int64_t job_age_from(const struct job *job)
 {
 	return job_active(job) > 0 && job->s.started_ms > 0 ? job->s.started_ms : job->s.queued_ms;
 }
+/* Sets s.message to a copy of the text. */
+void job_keep_message(struct job *job, const char *message);
 /* Among jobs of equal priority and age: by id, but the fewer tasks a job has
  * already, the sooner it gets another. */
 static inline int64_t job_turn(const struct job *job)

@@ -15,6 +15,7 @@
 #define SAMPLES_DOUBT 1      /* samples that are worth half of many */
 #define P90 (CHANCE_ONE * 9 / 10)
 #define DELETED_EACH 3 /* old outcomes that go with each new one */
+#define FRESH_MS 60000 /* what was expected at submission holds for a start this soon after it */
 
 struct kept_guess {
 	int64_t id, key;
@@ -314,18 +315,25 @@ void predict_expect(struct sched *sched, struct job *job)
 	expect_of(job, &prediction);
 }
 
+/* Little can have ended since, and nothing of the job itself. */
+static bool is_fresh(const struct job *job)
+{
+	return job->s.guess != 0 && job->s.served_ms == 0 &&
+	       job->s.started_ms - job->r.submitted_ms <= FRESH_MS;
+}
+
 void predict_started(struct sched *sched, struct job *job)
 {
-	struct predictor *predictor = &sched->predictor;
 	struct prediction prediction = prediction_by_limit(job);
 	uint64_t key;
 
 	INVARIANT(job->s.started_ms > 0);
-	if (predict_is_on(sched))
+	if (predict_is_on(sched) && !is_fresh(job))
 		prediction = prediction_from(foresee(sched, job, &key), job,
 		                             predict_age(job, job->s.started_ms));
-	expect_of(job, &prediction);
-	crowd_enter(&predictor->crowd, traits_of(job), job->s.started_ms);
+	if (!predict_is_on(sched) || !is_fresh(job))
+		expect_of(job, &prediction);
+	crowd_enter(&sched->predictor.crowd, traits_of(job), job->s.started_ms);
 }
 
 void predict_stopped(struct sched *sched, struct job *job)
@@ -353,7 +361,7 @@ static void put_outcome(struct sched *sched, const struct job *job,
 			.size = experience->traits.size,
 			.limit_ms = experience->traits.limit_ms,
 			.took_ms = experience->took_ms,
-			.ended_ms = sched_now(sched),
+			.ended_ms = experience->ended_ms,
 			.peers = experience->peers,
 			.experts = experts_most(sched),
 			.basis = kept ? kept->prediction.basis : BASIS_NOTHING,
@@ -375,10 +383,10 @@ static void learn_from(struct sched *sched, struct job *job, const struct kept_g
 {
 	struct predictor *predictor = &sched->predictor;
 	struct experience experience = { .traits = *traits_of(job),
-		                         .took_ms = predict_age(job, sched_now(sched)) };
+		                         .took_ms = predict_age(job, sched_now(sched)),
+		                         .ended_ms = sched_now(sched) };
 
-	experience.peers =
-	    crowd_see(&predictor->crowd, traits_of(job), false, sched_now(sched)).count;
+	experience.peers = crowd_count(&predictor->crowd, traits_of(job));
 	if (kept)
 		guess_judge(kept->guess, experience.took_ms, &experience);
 	predictor->last_outcome++;
@@ -408,7 +416,8 @@ void predict_ended(struct sched *sched, struct job *job)
 {
 	struct kept_guess *kept = map_get(&sched->predictor.guesses, job->s.guess);
 
-	if (predict_is_on(sched) && job->s.started_ms > 0 && sched_now(sched) > job->s.started_ms)
+	if (predict_is_on(sched) && job->s.started_ms > 0 && sched_now(sched) > job->s.started_ms &&
+	    learner_accepts(&sched->predictor.learner, sched_now(sched)))
 		learn_from(sched, job, kept);
 	if (job->s.started_ms > 0)
 		predict_stopped(sched, job);
@@ -459,6 +468,7 @@ bool predict_load_outcome(struct predictor *predictor, const struct outcome_reco
 		            .size = record->size,
 		            .limit_ms = record->limit_ms },
 		.took_ms = record->took_ms,
+		.ended_ms = record->ended_ms,
 		.peers = record->peers,
 	};
 

@@ -62,7 +62,8 @@ void predict_submitted(struct sched *sched, struct job *job);
 /* What would be expected of it if it were submitted now; keeps nothing. */
 void predict_expect(struct sched *sched, struct job *job);
 /* It began to run, or it does not run any more; started_ms says since when. What is
- * expected stays as it was at submission, unless jobs have ended since. */
+ * expected stays as it was at submission if that is less than a minute ago, and is foreseen
+ * again otherwise. */
 void predict_started(struct sched *sched, struct job *job);
 void predict_stopped(struct sched *sched, struct job *job);
 /* It has ended: learns from it, if it ran, and forgets what was said. */

@@ -206,8 +206,7 @@ void job_stop(struct sched *sched, struct job *job)
 
 void job_set_message(struct sched *sched, struct job *job, const char *message)
 {
-	free((char *)job->s.message);
-	job->s.message = memory_text(message);
+	job_keep_message(job, message);
 	sched_dirty_job(sched, job);
 }
 
@@ -647,7 +646,7 @@ bool task_notice(struct sched *sched, struct reservation *reservation, int32_t n
 	buffer_print(&text, "task %d: %s", reservation->task, message ? message : "");
 	job_set_message(sched, job, text.data);
 	buffer_free(&text);
-	task_event(sched, reservation, (enum event_kind)(EVENT_TASK_OVER + notice), 0);
+	task_event(sched, reservation, event_of_notice(notice), 0);
 	return true;
 }
 

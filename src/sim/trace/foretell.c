@@ -132,12 +132,14 @@ static void end_job(struct foretelling *run, size_t job, int64_t now_ms)
 {
 	const struct history_job *at = &run->history->jobs[job];
 	struct experience experience = { .traits = traits_of(at),
-		                         .took_ms = at->duration_s * 1000 };
+		                         .took_ms = at->duration_s * 1000,
+		                         .ended_ms = now_ms };
 
 	double began = clock_s(CLOCK_MONOTONIC);
-	experience.peers = crowd_see(&run->crowd, &experience.traits, false, now_ms).count;
+	experience.peers = crowd_count(&run->crowd, &experience.traits);
 	guess_judge(run->guesses[job], experience.took_ms, &experience);
-	learner_learn(run->learner, &experience, run->bounds->experts, run->bounds->jobs);
+	if (learner_accepts(run->learner, now_ms))
+		learner_learn(run->learner, &experience, run->bounds->experts, run->bounds->jobs);
 	run->learn_s += clock_s(CLOCK_MONOTONIC) - began;
 	crowd_leave(&run->crowd, &experience.traits, now_ms - experience.took_ms);
 	free(run->guesses[job]);

@@ -297,6 +297,28 @@ static uint64_t run_history(uint64_t seed, int64_t most, int count, int restart)
 	return hash;
 }
 
+static void a_learner_accepts_so_many_in_a_second(void **state)
+{
+	struct learner learner, again;
+	struct experience experience = { .traits = mixture_job_of("ann", "train", 1),
+		                         .took_ms = MINUTE,
+		                         .ended_ms = NOW };
+	(void)state;
+	learner_init(&learner);
+	learner_init(&again);
+	for (int i = 0; i < LEARNED_PER_S; i++) {
+		assert_true(learner_accepts(&learner, NOW + i));
+		assert_false(learner_learn(&learner, &experience, EXPERTS_MIN, INT64_MAX));
+		learner_replay(&again, &experience, EXPERTS_MIN, 1, false);
+	}
+	assert_false(learner_accepts(&learner, NOW + 999));
+	assert_false(learner_accepts(&again, NOW + 999));
+	assert_true(learner_accepts(&learner, NOW + 1000));
+	assert_true(learner_accepts(&again, NOW + 1000));
+	learner_free(&learner);
+	learner_free(&again);
+}
+
 static void equal_histories_give_equal_bytes(void **state)
 {
 	(void)state;
@@ -395,6 +417,7 @@ int main(void)
 		cmocka_unit_test(no_answer_exceeds_the_limit),
 		cmocka_unit_test(what_is_left_depends_on_how_long_it_has_run),
 		cmocka_unit_test(answers_agree_with_each_other),
+		cmocka_unit_test(a_learner_accepts_so_many_in_a_second),
 		cmocka_unit_test(equal_histories_give_equal_bytes),
 		cmocka_unit_test(a_restart_changes_nothing),
 		cmocka_unit_test(what_was_said_can_be_written_and_read),

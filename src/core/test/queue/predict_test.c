@@ -1,6 +1,8 @@
 /* predict_test.c - what is expected of jobs, and what of that is stored */
 #include "core/test/harness.h"
 
+#include <stdio.h>
+
 #define MINUTE INT64_C(60000)
 
 /* A tenant and a node of eight GPUs. */
@@ -238,6 +240,64 @@ static void outcomes_of_the_last_jobs_are_kept(void **state)
 	harness_free(lab.h);
 }
 
+/* A burst within a second teaches no more than that, and a core that is loaded counts on. */
+static void a_burst_teaches_so_many(void **state)
+{
+	enum { NODES = 40, JOBS = 8 * NODES };
+	struct lab lab = predict_lab_new();
+	int64_t ids[JOBS];
+	char name[16];
+	(void)state;
+	for (int i = 2; i <= NODES; i++) {
+		snprintf(name, sizeof(name), "n%d", i);
+		add_node(lab.h, name, 8, 80000);
+	}
+	for (int i = 0; i < JOBS; i++)
+		ids[i] = submit(lab.h, named(lab, "train"));
+	pass(lab.h);
+	time_passes(lab.h, MINUTE);
+	for (int i = 0; i < JOBS - 1; i++)
+		end_job(lab.h, ids[i], 0);
+	assert_int_equal(lab.h->sched->predictor.last_outcome, LEARNED_PER_S);
+	assert_int_equal(lab.h->sched->predictor.crowd.groups.count, 2);
+	time_passes(lab.h, 1000);
+	end_job(lab.h, ids[JOBS - 1], 0);
+	assert_int_equal(lab.h->sched->predictor.last_outcome, LEARNED_PER_S + 1);
+	assert_int_equal(lab.h->sched->predictor.guesses.count, 0);
+	harness_free(lab.h);
+}
+
+/* Others have ended by the second start, which is long after. */
+static void what_was_expected_holds_for_a_start_within_a_minute(void **state)
+{
+	struct lab lab = predict_lab_new();
+	(void)state;
+	for (int i = 0; i < 5; i++)
+		predict_run(lab, named(lab, "train"), 10 * MINUTE, 0);
+	int64_t blocker = submit(lab.h, whole(lab.tenant, 8));
+	pass(lab.h);
+	int64_t soon = submit(lab.h, named(lab, "train")), late;
+	int64_t said_ms = job(lab.h, soon)->s.expected_ms;
+	assert_within(said_ms, 10 * MINUTE, 20);
+	time_passes(lab.h, MINUTE / 2);
+	end_job(lab.h, blocker, 0);
+	pass(lab.h);
+	assert_true(job(lab.h, soon)->s.started_ms > 0);
+	assert_int_equal(job(lab.h, soon)->s.expected_ms, said_ms);
+	time_passes(lab.h, 40 * MINUTE);
+	end_job(lab.h, soon, 0);
+	blocker = submit(lab.h, whole(lab.tenant, 8));
+	pass(lab.h);
+	late = submit(lab.h, named(lab, "train"));
+	said_ms = job(lab.h, late)->s.expected_ms;
+	time_passes(lab.h, 2 * MINUTE);
+	end_job(lab.h, blocker, 0);
+	pass(lab.h);
+	assert_true(job(lab.h, late)->s.started_ms > 0);
+	assert_int_not_equal(job(lab.h, late)->s.expected_ms, said_ms);
+	harness_free(lab.h);
+}
+
 static void without_a_window_nothing_is_learned(void **state)
 {
 	struct lab lab = predict_lab_new();
@@ -314,6 +374,8 @@ int main(void)
 		cmocka_unit_test(elements_of_an_array_share_what_was_said),
 		cmocka_unit_test(jobs_that_are_alike_share_what_was_said_until_one_ends),
 		cmocka_unit_test(outcomes_of_the_last_jobs_are_kept),
+		cmocka_unit_test(a_burst_teaches_so_many),
+		cmocka_unit_test(what_was_expected_holds_for_a_start_within_a_minute),
 		cmocka_unit_test(without_a_window_nothing_is_learned),
 		cmocka_unit_test(runs_of_a_job_that_resumes_add_up),
 		cmocka_unit_test(few_experts_are_kept_where_memory_is_short),

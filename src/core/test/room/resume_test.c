@@ -23,7 +23,7 @@ static struct lab resume_lab_new(int64_t suspend_wait_ms)
 	return lab;
 }
 
-static int64_t submit_at(struct lab lab, int64_t priority)
+static int64_t submit_ranked(struct lab lab, int64_t priority)
 {
 	struct job_record job_record = whole(lab.tenant, 1);
 
@@ -43,11 +43,11 @@ static void confirm_suspends(struct lab lab, int64_t id)
 /* A job that ran for `ran_ms` makes way for another of higher priority. */
 static int64_t suspend_one(struct lab lab, int64_t ran_ms, int64_t *higher)
 {
-	int64_t low = submit_at(lab, 100);
+	int64_t low = submit_ranked(lab, 100);
 
 	pass(lab.h);
 	time_passes(lab.h, ran_ms);
-	*higher = submit_at(lab, 900);
+	*higher = submit_ranked(lab, 900);
 	pass(lab.h);
 	confirm_suspends(lab, low);
 	assert_int_equal(state(lab.h, low), JOB_SUSPENDED);
@@ -94,12 +94,12 @@ static void it_waits_as_long_as_the_work_that_starting_again_would_lose(void **u
 static void one_with_a_checkpoint_waits_no_longer_than_the_setting_says(void **unused)
 {
 	struct lab lab = resume_lab_new(HOUR);
-	int64_t low = submit_at(lab, 100);
+	int64_t low = submit_ranked(lab, 100);
 
 	(void)unused;
 	pass(lab.h);
 	time_passes(lab.h, 3 * HOUR);
-	submit_at(lab, 900);
+	submit_ranked(lab, 900);
 	pass(lab.h);
 	/* It wrote a checkpoint just before, and its node says so after the order. */
 	must(lab.h, to_task(lab.h, COMMAND_TASK_CHECKPOINT,
@@ -115,7 +115,7 @@ static void one_with_a_checkpoint_waits_no_longer_than_the_setting_says(void **u
 static void one_that_a_person_suspended_waits_for_a_person(void **unused)
 {
 	struct lab lab = resume_lab_new(HOUR);
-	int64_t low = submit_at(lab, 100);
+	int64_t low = submit_ranked(lab, 100);
 
 	(void)unused;
 	pass(lab.h);
