@@ -235,6 +235,14 @@ static void put_memory(struct buffer *text, const struct catalogue *catalogue,
 	}
 }
 
+static void put_loading(struct buffer *text, const struct node_record *node,
+                        const struct gpu_record *gpu)
+{
+	put_gpu_name(text, METRIC_GPU_LOADING_SECONDS_TOTAL, node, gpu);
+	buffer_text(text, "} ");
+	put_milli(text, gpu->loading_ms);
+}
+
 /* Thousandths; negative: not known. */
 static int64_t sample_value(const struct agents_sample *sample, enum metric metric)
 {
@@ -284,6 +292,8 @@ static void put_each_gpu(struct request *request, enum metric metric)
 				continue;
 			if (metric == METRIC_GPU_MEMORY_BYTES)
 				put_memory(&request->body, catalogue, node, gpus[i]);
+			else if (metric == METRIC_GPU_LOADING_SECONDS_TOTAL)
+				put_loading(&request->body, node, gpus[i]);
 			else
 				put_sample(request, metric, node, gpus[i]);
 		}
@@ -293,8 +303,8 @@ static void put_each_gpu(struct request *request, enum metric metric)
 
 static void put_gpus(struct request *request)
 {
-	for (enum metric metric = METRIC_GPU_UTILIZATION; metric <= METRIC_GPU_MEMORY_BYTES;
-	     metric++) {
+	for (enum metric metric = METRIC_GPU_UTILIZATION;
+	     metric <= METRIC_GPU_LOADING_SECONDS_TOTAL; metric++) {
 		metric_head(&request->body, metric);
 		put_each_gpu(request, metric);
 	}

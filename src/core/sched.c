@@ -115,6 +115,7 @@ void sched_free(struct sched *sched)
 	predictor_free(&sched->predictor);
 	pass_free(&sched->pass);
 	room_free(&sched->room);
+	free(sched->rotation.waiting);
 	backoff_free(&sched->backoffs);
 	heap_free(&sched->timers);
 	heap_free(&sched->releases);

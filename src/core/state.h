@@ -20,6 +20,7 @@
 #include "core/room/backoff.h"
 #include "core/room/evict.h"
 #include "core/room/room.h"
+#include "core/room/rotation.h"
 #include "core/sched.h"
 #include "core/tenant/tenant.h"
 
@@ -56,6 +57,7 @@ struct sched {
 	struct plan plan;
 	struct pass pass;
 	struct room room;
+	struct rotation rotation;
 	struct backoffs backoffs;
 	struct heap timers;        /* jobs, by timer_ms then id */
 	struct heap releases;      /* reservations that are releasing, by due_ms then id */
@@ -74,7 +76,10 @@ struct sched {
 	struct effects *effects; /* of the command that is being applied */
 };
 
-static inline int64_t sched_now(const struct sched *sched) { return sched->meta.now_ms; }
+static inline int64_t sched_now(const struct sched *sched)
+{
+	return sched->meta.now_ms;
+}
 
 /* Points the ledger and placement to their parts of this scheduler. */
 void sched_connect(struct sched *sched);

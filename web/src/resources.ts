@@ -168,8 +168,6 @@ export interface Job {
   on_lease_loss: "keep" | "stop";
   /** Whether its GPU memory may go to host memory for a while: once its program came back on such a GPU (auto, or else as the setting suspend says), always, or never. */
   suspend: "auto" | "always" | "never";
-  /** Which tasks have a standard input, written through the service while they run: none, the first, or all; gpu-cli run passes on its own. */
-  standard_input?: "none" | "first" | "all";
   /** Jobs of the same tenant that must finish first. */
   depends_on: Dependency[];
   /** The first job of the array. */
@@ -760,7 +758,9 @@ export interface Decision {
     | "fail"
     | "share"
     | "suspended"
-    | "resume";
+    | "resume"
+    | "close"
+    | "reopen";
   /** When it was decided. */
   time: string;
   /** The job that it is about. */

@@ -92,7 +92,7 @@ static Gateway__Slot *draw_slot(struct drawer *drawer, const struct slot_record 
 	slot->model_id = record->model_id;
 	slot->address = text_in(drawer, record->address);
 	slot->share = places_share(drawer->peer, record->id);
-	if (record->state == SLOT_STOPPING || (node && node->draining))
+	if (record->state == SLOT_STOPPING || record->closing_for != 0 || (node && node->draining))
 		slot->state = GATEWAY__SLOT__STATE__CLOSING;
 	else if (record->state == SLOT_READY)
 		slot->state = GATEWAY__SLOT__STATE__READY;

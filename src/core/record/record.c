@@ -25,6 +25,7 @@
 	F(T, search_pause_us) F(T, search_width)                                                   \
 	F(T, time_sharing, .words = &time_sharing_words) F(T, sharing_wait_ms)                     \
 	F(T, sharing_turn_ms) F(T, lease_ms) F(T, foreign_requeues) F(T, loads_per_gpu)     \
+	F(T, turn_wait_ms) F(T, slot_stay_ms) F(T, loading)                                        \
 	F(T, suspend, .words = &suspend_words) F(T, suspend_host)
 
 #define TENANT_FIELDS(F, T)                                                                        \
@@ -47,7 +48,8 @@
 #define GPU_FIELDS(F, T)                                                                           \
 	F(T, id) F(T, node_id) F(T, uuid) F(T, model) F(T, mig_parent) F(T, place)                 \
 	F(T, capacity_mib) F(T, overhead_mib) F(T, foreign_mib) F(T, temperature_c)                \
-	F(T, slowdown_c) F(T, nvlink_group) F(T, aliases) F(T, hot) F(T, healthy) F(T, mig_mode) F(T, present)
+	F(T, slowdown_c) F(T, nvlink_group) F(T, aliases) F(T, hot) F(T, healthy) F(T, mig_mode) F(T, present) \
+	F(T, loading_ms) F(T, paid_ms)
 
 #define JOB_FIELDS(F, T)                                                                           \
 	F(T, id) F(T, tenant_id) F(T, name) F(T, payload) F(T, priority)                           \
@@ -92,7 +94,7 @@
 #define SLOT_FIELDS(F, T)                                                                          \
 	F(T, id) F(T, model_id) F(T, state, .words = &slot_state_words) F(T, address)              \
 	F(T, concurrency) F(T, fixed) F(T, adopted) F(T, ordered_ms) F(T, ready_ms) F(T, used_ms)     \
-	F(T, overdue_ms)
+	F(T, overdue_ms) F(T, closing_for)
 
 #define RESERVATION_FIELDS(F, T)                                                                   \
 	F(T, id) F(T, job_id) F(T, task) F(T, model_id) F(T, node_id) F(T, phase, .words = &phase_words)          \
@@ -259,6 +261,9 @@ struct config_record config_default(void)
 		.sharing_turn_ms = RANGE_DEFAULT(RANGE_SHARING_TURN_MS),
 		.lease_ms = RANGE_DEFAULT(RANGE_LEASE_MS),
 		.loads_per_gpu = RANGE_DEFAULT(RANGE_LOADS_PER_GPU),
+		.turn_wait_ms = RANGE_DEFAULT(RANGE_TURN_WAIT_MS),
+		.slot_stay_ms = RANGE_DEFAULT(RANGE_SLOT_STAY_MS),
+		.loading = 10 * RANGE_DEFAULT(RANGE_LOADING_PERCENT),
 		.foreign_requeues = RANGE_DEFAULT(RANGE_FOREIGN_REQUEUES),
 		.suspend = SUSPEND_AUTO,
 		.suspend_host = 10 * RANGE_DEFAULT(RANGE_SUSPEND_HOST_PERCENT),
@@ -339,6 +344,9 @@ static bool ranges_check(const struct config_record *config, struct error *error
 		RANGED(sharing_turn_ms, RANGE_SHARING_TURN_MS),
 		RANGED(lease_ms, RANGE_LEASE_MS),
 		RANGED(loads_per_gpu, RANGE_LOADS_PER_GPU),
+		RANGED(turn_wait_ms, RANGE_TURN_WAIT_MS),
+		RANGED(slot_stay_ms, RANGE_SLOT_STAY_MS),
+		RANGE(loading, 10, 10 * RANGE_MOST(RANGE_LOADING_PERCENT)),
 		RANGED(foreign_requeues, RANGE_FOREIGN_REQUEUES),
 		RANGE(suspend_host, 0, 10 * RANGE_MOST(RANGE_SUSPEND_HOST_PERCENT)),
 	};

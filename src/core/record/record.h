@@ -85,6 +85,9 @@ struct config_record {
 	int64_t lease_ms;         /* a request in flight ends if it is not renewed for this long */
 	int64_t foreign_requeues; /* of a job that failed while foreign memory took its own */
 	int64_t loads_per_gpu;    /* slots that load onto one GPU at once, beside overdue ones */
+	int64_t turn_wait_ms;     /* a model that waited so long gets a turn on a busy GPU */
+	int64_t slot_stay_ms;     /* a slot is not closed for others before it was ready so long */
+	int64_t loading;          /* thousandths of a GPU's time that swaps of models may take */
 	int32_t suspend;          /* enum suspend_consent: of jobs that say nothing */
 	int64_t suspend_host;     /* thousandths of a node's host memory, for suspended tasks */
 };
@@ -142,7 +145,9 @@ struct gpu_record {
 	int64_t nvlink_group; /* GPUs of a node with the same number are linked; 0: not */
 	int64_t aliases;      /* devices that the node advertised under this UUID */
 	bool hot, healthy, mig_mode;
-	bool present; /* in the node's last report */
+	bool present;       /* in the node's last report */
+	int64_t loading_ms; /* time in which slots were loaded onto it, in all */
+	int64_t paid_ms;    /* no slot goes for another before: see rotation.h */
 };
 
 struct job_record {
@@ -288,6 +293,7 @@ struct slot_record {
 	int64_t ready_ms;    /* 0: not yet */
 	int64_t used_ms;     /* a request began or ended then, at the latest; see route.h */
 	int64_t overdue_ms;  /* loading: from then on others load beside it; 0: they may now */
+	int64_t closing_for; /* ready: takes no more requests, and goes for this model; 0: not */
 };
 
 enum part_column { PART_GPU, PART_MIB, PART_SHARE, PART_MEASURED, PART_WHOLE, PART_WIDTH };
@@ -446,6 +452,8 @@ enum decision_kind {
 	DECISION_SHARE,     /* others of its tenant and priority, who take longer, make room */
 	DECISION_SUSPENDED, /* this job's GPU memory goes to host memory, for another or a person */
 	DECISION_RESUME,    /* and comes back */
+	DECISION_CLOSE,     /* this slot takes no more requests: it is the turn of another model */
+	DECISION_REOPEN,    /* it does again: that model needs it no more */
 };
 
 /* One row per GPU that mattered, with the arithmetic of the memory invariant. */
@@ -510,7 +518,10 @@ extern const struct record_type record_types[RECORD_KINDS];
 const struct record_type *record_type(enum record_kind kind);
 
 /* Whether readers alone want it: what happened. The core does not load it. */
-static inline bool record_is_history(enum record_kind kind) { return kind >= RECORD_DECISION; }
+static inline bool record_is_history(enum record_kind kind)
+{
+	return kind >= RECORD_DECISION;
+}
 
 /* The key of a record: its first field, and the second where there are two (else 0). */
 struct record_key {
