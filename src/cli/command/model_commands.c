@@ -169,6 +169,17 @@ static bool model_read_time(const struct session *session, const char *option, c
 	return true;
 }
 
+static void print_lease(const json_t *lease)
+{
+	const char *id = member_text(lease, "lease_id"), *key = member_text(lease, "key");
+
+	printf("%s: %s serves at %s until %s\n", id, member_text(lease, "slot_id"),
+	       member_text(lease, "address"), member_text(lease, "expires_at"));
+	if (*key)
+		printf("Requests carry the header: Authorization: Bearer %s\n", key);
+	printf("Give it back with: gpu-cli models release %s\n", id);
+}
+
 /* A place in a slot, to try it out by hand. */
 static int lease(struct session *session, const char *name)
 {
@@ -186,11 +197,7 @@ static int lease(struct session *session, const char *name)
 	if (!answer)
 		return session_fail(session, &error);
 	if (!listing_print_document(session, answer, "lease_id"))
-		printf("%s: %s serves at %s until %s\n"
-		       "Give it back with: gpu-cli models release %s\n",
-		       member_text(answer, "lease_id"), member_text(answer, "slot_id"),
-		       member_text(answer, "address"), member_text(answer, "expires_at"),
-		       member_text(answer, "lease_id"));
+		print_lease(answer);
 	json_decref(answer);
 	return CLI_FINE;
 }
