@@ -65,6 +65,9 @@ struct config {
 		struct texts slot_addresses;
 	} agent;
 	struct {
+		bool direct_leases;
+	} models;
+	struct {
 		bool enable, kai_queues;
 		const char *kubeconfig_path, *context, *default_tenant, *namespace;
 		struct texts scheduler_names, tenants;

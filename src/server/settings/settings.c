@@ -189,6 +189,8 @@ const struct setting settings[] = {
 	INTEGER(agent, foreign_step_mb, 0, 1000000, "64", false, "External use is reported again when it changes by more than this many MiB")
 	LIST(agent, slot_addresses, false, "Hosts that nodes may announce for their slots, beside their own name and the address they connect from: host names, `*.DOMAIN`, IP addresses, networks such as `10.1.0.0/16`. For nodes behind NAT or a proxy")
 
+	FLAG(models, direct_leases, "true", false, "Whether `POST /api/v1/models/ID/leases` gives addresses of slots with their keys; if not, models are asked through gateways alone")
+
 	FLAG(kubernetes, enable, "false", false, "Whether pods of a Kubernetes cluster that name this scheduler are scheduled")
 	TEXT_OF(kubernetes, kubeconfig_path, "", false, "The kubeconfig with the cluster and the account; if empty, those of the pod that the scheduler runs in")
 	TEXT_OF(kubernetes, context, "", false, "Context of the kubeconfig; if empty, its current one")
