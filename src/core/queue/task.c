@@ -657,7 +657,8 @@ bool task_checkpoint(struct sched *sched, struct reservation *reservation, struc
 	struct job *job = reservation->job;
 
 	INVARIANT(reservation->job != NULL && reservation->entered);
-	if (reservation->phase != PHASE_LIVE)
+	/* What it wrote just before it was suspended may be told after the order to do so. */
+	if (reservation->phase != PHASE_LIVE && reservation->phase != PHASE_SUSPENDING)
 		return error_set(error, ERROR_CONFLICT, "reservation %lld is not running",
 		                 (long long)reservation->id);
 	job->s.checkpoint_ms = sched_now(sched);

@@ -24,9 +24,9 @@
 	F(T, retention_ms) F(T, predict_jobs) F(T, predict_experts) F(T, promise_jobs) F(T, promise_gpus) F(T, foreign_tolerance_mib)       \
 	F(T, search_pause_us) F(T, search_width)                                                   \
 	F(T, time_sharing, .words = &time_sharing_words) F(T, sharing_wait_ms)                     \
-	F(T, sharing_turn_ms) F(T, lease_ms) F(T, foreign_requeues) F(T, loads_per_gpu)     \
-	F(T, turn_wait_ms) F(T, slot_stay_ms) F(T, loading)                                        \
-	F(T, suspend, .words = &suspend_words) F(T, suspend_host)
+	F(T, sharing_turn_ms) F(T, sharing_delay_ms) F(T, lease_ms) F(T, foreign_requeues)         \
+	F(T, loads_per_gpu) F(T, turn_wait_ms) F(T, slot_stay_ms) F(T, loading)                    \
+	F(T, suspend, .words = &suspend_words) F(T, suspend_host) F(T, suspend_wait_ms)
 
 #define TENANT_FIELDS(F, T)                                                                        \
 	F(T, id) F(T, parent_id) F(T, name) F(T, payload) F(T, limit_gpu) F(T, limit_cpu)          \
@@ -263,6 +263,7 @@ struct config_record config_default(void)
 		.time_sharing = SHARING_OFF,
 		.sharing_wait_ms = RANGE_DEFAULT(RANGE_SHARING_WAIT_MS),
 		.sharing_turn_ms = RANGE_DEFAULT(RANGE_SHARING_TURN_MS),
+		.sharing_delay_ms = RANGE_DEFAULT(RANGE_SHARING_DELAY_MS),
 		.lease_ms = RANGE_DEFAULT(RANGE_LEASE_MS),
 		.loads_per_gpu = RANGE_DEFAULT(RANGE_LOADS_PER_GPU),
 		.turn_wait_ms = RANGE_DEFAULT(RANGE_TURN_WAIT_MS),
@@ -271,6 +272,7 @@ struct config_record config_default(void)
 		.foreign_requeues = RANGE_DEFAULT(RANGE_FOREIGN_REQUEUES),
 		.suspend = SUSPEND_AUTO,
 		.suspend_host = 10 * RANGE_DEFAULT(RANGE_SUSPEND_HOST_PERCENT),
+		.suspend_wait_ms = RANGE_DEFAULT(RANGE_SUSPEND_WAIT_MS),
 	};
 }
 
@@ -346,6 +348,7 @@ static bool ranges_check(const struct config_record *config, struct error *error
 		RANGED(search_width, RANGE_SEARCH_WIDTH),
 		RANGED(sharing_wait_ms, RANGE_SHARING_WAIT_MS),
 		RANGED(sharing_turn_ms, RANGE_SHARING_TURN_MS),
+		RANGED(sharing_delay_ms, RANGE_SHARING_DELAY_MS),
 		RANGED(lease_ms, RANGE_LEASE_MS),
 		RANGED(loads_per_gpu, RANGE_LOADS_PER_GPU),
 		RANGED(turn_wait_ms, RANGE_TURN_WAIT_MS),
@@ -353,6 +356,7 @@ static bool ranges_check(const struct config_record *config, struct error *error
 		RANGE(loading, 10, 10 * RANGE_MOST(RANGE_LOADING_PERCENT)),
 		RANGED(foreign_requeues, RANGE_FOREIGN_REQUEUES),
 		RANGE(suspend_host, 0, 10 * RANGE_MOST(RANGE_SUSPEND_HOST_PERCENT)),
+		RANGED(suspend_wait_ms, RANGE_SUSPEND_WAIT_MS),
 	};
 	for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++) {
 		if (!range_check(&ranges[i], error))

@@ -83,6 +83,7 @@ struct config_record {
 	int32_t time_sharing;     /* enum time_sharing */
 	int64_t sharing_wait_ms;  /* who waited that long goes before all who share with it */
 	int64_t sharing_turn_ms;  /* and then runs for that long at the least */
+	int64_t sharing_delay_ms; /* nobody is stopped or moved for who waited less */
 	int64_t lease_ms;         /* a request in flight ends if it is not renewed for this long */
 	int64_t foreign_requeues; /* of a job that failed while foreign memory took its own */
 	int64_t loads_per_gpu;    /* slots that load onto one GPU at once, beside overdue ones */
@@ -91,6 +92,7 @@ struct config_record {
 	int64_t loading;          /* thousandths of a GPU's time that swaps of models may take */
 	int32_t suspend;          /* enum suspend_consent: of jobs that say nothing */
 	int64_t suspend_host;     /* thousandths of a node's host memory, for suspended tasks */
+	int64_t suspend_wait_ms;  /* a suspended job waits that long for its GPUs at the least */
 };
 
 struct tenant_record {

@@ -32,6 +32,9 @@ enum jct_kind {
 	JCT_GITTINS,   /* as JCT_PREDICTED, but by Gittins' index alone */
 	JCT_PREDICTED, /* as users run it, with time_sharing: predicted_service */
 	JCT_MOVES,     /* as JCT_ATTAINED, and jobs are moved together where that makes room */
+	JCT_SUSPEND,   /* as JCT_MOVES, and jobs of one node are suspended; GPUs of a node one after
+	                * the other */
+	JCT_PARALLEL,  /* as JCT_SUSPEND, with GPUs of a node at the same time */
 };
 struct jct_policy {
 	const char *name, *purpose;
@@ -52,7 +55,9 @@ struct jct_promises {
 /* What became of each job, by its place in the trace, and of all. */
 struct jct_result {
 	int64_t *completion_ms; /* from submission to end */
-	int64_t preemptions;
+	int64_t preemptions;    /* kills and suspends */
+	int64_t suspends;
+	int64_t lost_ms; /* GPU time that they took: of restarts, or to move memory */
 	struct jct_promises promises;
 	int64_t longest_wait_ms; /* without running at all, at a time */
 	int64_t served_ms;       /* GPU time of all jobs up to the last submission */

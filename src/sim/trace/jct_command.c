@@ -35,6 +35,8 @@ struct summary {
 	double seconds;
 	int64_t preemptions;
 	struct jct_promises promises;
+	double suspends;             /* for each job */
+	double lost_hours;           /* GPU time that stops took */
 	double x[POINTS], y[POINTS]; /* completion times, and % of jobs that took no longer */
 	struct usage usage;
 };
@@ -170,6 +172,8 @@ static void sum_up(const struct study *study, struct summary *summary,
 	summary->longest_wait = (double)result->longest_wait_ms / 1000;
 	summary->preemptions = result->preemptions;
 	summary->promises = result->promises;
+	summary->suspends = (double)result->suspends / (double)count;
+	summary->lost_hours = (double)result->lost_ms / 3600000;
 	free(took);
 	free(waited);
 }
@@ -223,19 +227,23 @@ static void jct_print_table(const struct study *study)
 
 	printf("%zu jobs, %" PRId64 " nodes of %" PRId64 " GPUs; times in seconds\n\n",
 	       study->philly.count, study->world.nodes, study->world.gpus);
-	printf("%-10s %8s %8s %8s %8s %8s %8s %8s %8s %9s %7s %6s %6s %8s\n", "policy", "jct mean",
-	       "p50", "p90", "p99", "wait", "p50", "p90", "p99", "longest", "stops", "used", "Jain",
-	       "took");
+	printf("%-10s %8s %8s %8s %8s %8s %8s %8s %8s %9s %7s %7s %7s %6s %6s %8s\n", "policy",
+	       "jct mean", "p50", "p90", "p99", "wait", "p50", "p90", "p99", "longest", "stops",
+	       "susp.", "lost h", "used", "Jain", "took");
 	for (int i = 0; i < study->count; i++) {
 		const struct summary *at = &study->summaries[i];
-		printf("%-10s %8.0f %8.0f %8.0f %8.0f %8.0f %8.0f %8.0f %8.0f %9.0f %7.3f %5.1f%% "
-		       "%6.3f %8.1f\n",
-		       at->policy->name, at->mean, at->p50, at->p90, at->p99, at->wait_mean,
-		       at->wait_p50, at->wait_p90, at->wait_p99, at->longest_wait,
-		       (double)at->preemptions / count, 100 * at->used, at->fairness, at->seconds);
+		printf(
+		    "%-10s %8.0f %8.0f %8.0f %8.0f %8.0f %8.0f %8.0f %8.0f %9.0f %7.3f %7.3f %7.0f "
+		    "%5.1f%% %6.3f %8.1f\n",
+		    at->policy->name, at->mean, at->p50, at->p90, at->p99, at->wait_mean,
+		    at->wait_p50, at->wait_p90, at->wait_p99, at->longest_wait,
+		    (double)at->preemptions / count, at->suspends, at->lost_hours, 100 * at->used,
+		    at->fairness, at->seconds);
 	}
 	printf("\nwait: completion less what the job runs; longest: without running at all, at a "
-	       "time;\nstops: preemptions for each job; used: of all GPU time up to the last "
+	       "time;\nstops: kills and suspends for each job; susp.: suspends alone; lost h: GPU "
+	       "hours "
+	       "that they took;\nused: of all GPU time up to the last "
 	       "arrival;\nJain: index of the part of its time that each job ran; took: this "
 	       "simulation\n");
 	jct_print_promises(study);
