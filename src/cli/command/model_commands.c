@@ -61,6 +61,20 @@ static const struct column columns[] = {
 	FIELD_COLUMN("MESSAGE", "message", .shrinks = true, .extra = true),
 };
 
+static json_t *load_models(struct session *session, struct error *error)
+{
+	return session_list(session, "/api/v1/models", "", "models", 1000000, error);
+}
+
+const struct listing_source models_source = {
+	.title = "MODELS",
+	.name_key = "id",
+	.resource = &model_resource,
+	.load = load_models,
+	.columns = columns,
+	.column_count = sizeof(columns) / sizeof(columns[0]),
+};
+
 static int print_model(struct session *session, json_t *model, const struct error *error)
 {
 	if (!model)
@@ -77,7 +91,7 @@ static int print_model(struct session *session, json_t *model, const struct erro
 static int model_list(struct session *session)
 {
 	struct error error = { 0 };
-	json_t *models = session_list(session, "/api/v1/models", "", "models", 1000000, &error);
+	json_t *models = load_models(session, &error);
 	if (!models)
 		return session_fail(session, &error);
 	if (json_array_size(models) == 0 && session->form == FORM_TABLE)
