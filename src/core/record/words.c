@@ -16,9 +16,10 @@ const struct words task_state_words = WORDS("pending", "placed", "running", "sto
 const struct words phase_words =
     WORDS("claim", "held", "live", "releasing", "suspending", "suspended", "waking", "resuming");
 const struct words suspend_words = WORDS("auto", "always", "never");
-const struct words decision_words = WORDS(
-    "start", "claim", "reclaim", "preempt", "move", "wait", "promise", "evicted", "lapsed", "gang",
-    "grow", "evict", "load", "unload", "adopt", "fail", "share", "suspended", "resume");
+const struct words decision_words =
+    WORDS("start", "claim", "reclaim", "preempt", "move", "wait", "promise", "evicted", "lapsed",
+          "gang", "grow", "evict", "load", "unload", "adopt", "fail", "share", "suspended",
+          "resume", "close", "reopen");
 const struct words time_sharing_words = WORDS("off", "attained_service", "predicted_service");
 const struct words runtime_words = WORDS("vllm", "ollama", "llama.cpp", "custom");
 const struct words slot_policy_words = WORDS("spread", "pack");
