@@ -84,6 +84,8 @@ def test_a_suspended_job_survives_its_agent_and_can_be_cancelled(cluster):
     cluster.await_state(job, "running")
     act(cluster, job, "suspend")
     cluster.await_state(job, "suspended")
+    # It stands still when its GPU is free, which is a moment later.
+    cluster.await_state(cluster.submit("exit 0", gpu_count=1), "completed")
     counted = lines(cluster, job)
     agent.kill()
     agent.start()

@@ -17,7 +17,7 @@
 #define SAID_MOST 400
 
 /* A move that is under way: by a program, with a pipe to what it says, or by a timer alone. It is
- * over when the program has ended and the pipe has. The process may be forgotten meanwhile. */
+ * done when the program has ended and the pipe has. The process may be forgotten meanwhile. */
 struct works_move {
 	pid_t program; /* 0: none */
 	union {

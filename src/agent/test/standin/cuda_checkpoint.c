@@ -31,7 +31,7 @@ static FILE *state_file(int pid, const char *mode)
 }
 
 /* -1: it does not use CUDA. */
-static int state_of(int pid)
+static int process_state(int pid)
 {
 	int state = -1;
 
@@ -47,7 +47,7 @@ static int state_of(int pid)
 
 static int change(int pid, int from, int to)
 {
-	if (state_of(pid) != from)
+	if (process_state(pid) != from)
 		return 1;
 	if (!getenv("CUDA_STANDIN_STATE")) {
 		states[pid] = to;
@@ -69,7 +69,7 @@ int cuInit(unsigned flags)
 int cuCheckpointProcessGetState(int pid, int *state);
 int cuCheckpointProcessGetState(int pid, int *state)
 {
-	int now = state_of(pid);
+	int now = process_state(pid);
 
 	if (now < 0)
 		return 1;
