@@ -17,8 +17,10 @@ struct work {
 	bool told;              /* as running, by a snapshot */
 	int64_t release_change; /* the change that told of its release; 0: not told */
 	/* Of this life of the agent. */
-	int64_t asked_away; /* kept.memory: the measurement that can show its memory as gone, or
-	                       that there is room for it to come; 0: none is waited for */
+	int64_t asked_away;  /* kept.memory: the measurement that can show its memory as gone, or
+	                        that there is room for it to come; 0: none is waited for */
+	int64_t asked_leave; /* the measurement that shows whether there is host memory for all that
+	                      * is to leave; 0: it leaves already, or does not */
 	int64_t moved_ms; /* kept.memory: its agent said that it left, or was told to let it come */
 	int64_t asked_gone; /* kept.gone: the measurement that can show its memory as back */
 	int64_t clear_ms;   /* nothing of what is left is charged to it, since then; 0: it is */
