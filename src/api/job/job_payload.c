@@ -113,7 +113,7 @@ static bool is_word_of(const struct words *words, struct text text)
 	return word < words->count;
 }
 
-/* What cannot be delivered to is refused now, and not when there is something to tell. */
+/* A recipient that cannot be told is refused when the job is submitted. */
 static bool check_recipient(const struct job_payload *payload, struct text text,
                             struct error *error)
 {
