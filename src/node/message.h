@@ -46,6 +46,9 @@ enum order_kind {
 	/* Since protocol 5. */
 	ORDER_SUSPEND, /* move the GPU memory of this task to host memory, and freeze it */
 	ORDER_RESUME,  /* and back */
+	/* Since protocol 6. `payload` is the uid of a pod, whose kubelet starts and ends it. */
+	ORDER_WATCH, /* follow the processes of that pod; STOP: confirm when nothing is left of it
+	              */
 	ORDER_KINDS,
 };
 
@@ -149,9 +152,11 @@ struct hello {
 /* An agent may be older than its scheduler: what came with a later protocol is behind the
  * rest of a message, and not there. A scheduler refuses an agent that is newer, which then
  * speaks the scheduler's protocol on its next connection. */
-/* Snapshots have slowdown temperatures since 3, END_FOREIGN since 4, orders to suspend since 5. */
-#define NODE_PROTOCOL 5
+/* Snapshots have slowdown temperatures since 3, END_FOREIGN since 4, orders to suspend since 5,
+ * to watch since 6. */
+#define NODE_PROTOCOL 6
 #define NODE_PROTOCOL_SUSPEND 5
+#define NODE_PROTOCOL_WATCH 6
 #define NODE_PROTOCOL_LEAST 1
 #define CONNECTION_MAX (INT64_MAX / 2) /* so that there is always a next one */
 
