@@ -82,6 +82,25 @@ static void put_jobs(struct request *request, const struct scrape *scrape)
 	                   metrics_count_jobs(request, scrape, JOB_PENDING));
 }
 
+/* Promised starts. */
+static void put_promises(struct request *request)
+{
+	const struct catalogue *catalogue = service_catalogue(request->service);
+	struct buffer *text = &request->body;
+	const struct margin_record *margin;
+	int64_t promised = 0, kept = 0;
+
+	for (int64_t id = 1; id <= MARGIN_BINS; id++) {
+		margin = catalogue_get(catalogue, RECORD_MARGIN, id, 0);
+		promised += margin ? margin->promised : 0;
+		kept += margin ? margin->kept : 0;
+	}
+	metric_head(text, METRIC_PROMISED_STARTS_TOTAL);
+	buffer_print(text, "%s{outcome=\"kept\"} %" PRId64 "\n%s{outcome=\"late\"} %" PRId64 "\n",
+	             metric_name(METRIC_PROMISED_STARTS_TOTAL), kept,
+	             metric_name(METRIC_PROMISED_STARTS_TOTAL), promised - kept);
+}
+
 /* Tenants. */
 
 static void put_tenant_name(struct buffer *text, const struct tenant_record *tenant,
@@ -235,6 +254,14 @@ static void put_memory(struct buffer *text, const struct catalogue *catalogue,
 	}
 }
 
+static void put_loading(struct buffer *text, const struct node_record *node,
+                        const struct gpu_record *gpu)
+{
+	put_gpu_name(text, METRIC_GPU_LOADING_SECONDS_TOTAL, node, gpu);
+	buffer_text(text, "} ");
+	put_milli(text, gpu->loading_ms);
+}
+
 /* Thousandths; negative: not known. */
 static int64_t sample_value(const struct agents_sample *sample, enum metric metric)
 {
@@ -284,6 +311,8 @@ static void put_each_gpu(struct request *request, enum metric metric)
 				continue;
 			if (metric == METRIC_GPU_MEMORY_BYTES)
 				put_memory(&request->body, catalogue, node, gpus[i]);
+			else if (metric == METRIC_GPU_LOADING_SECONDS_TOTAL)
+				put_loading(&request->body, node, gpus[i]);
 			else
 				put_sample(request, metric, node, gpus[i]);
 		}
@@ -293,8 +322,8 @@ static void put_each_gpu(struct request *request, enum metric metric)
 
 static void put_gpus(struct request *request)
 {
-	for (enum metric metric = METRIC_GPU_UTILIZATION; metric <= METRIC_GPU_MEMORY_BYTES;
-	     metric++) {
+	for (enum metric metric = METRIC_GPU_UTILIZATION;
+	     metric <= METRIC_GPU_LOADING_SECONDS_TOTAL; metric++) {
 		metric_head(&request->body, metric);
 		put_each_gpu(request, metric);
 	}
@@ -414,6 +443,7 @@ static void put_all(struct request *request, const struct scrape *scrape)
 	if (sees_all) {
 		put_nodes(request);
 		put_gpus(request);
+		put_promises(request);
 	}
 	catalogue_unlock(catalogue);
 	if (!sees_all)

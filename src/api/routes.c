@@ -17,13 +17,13 @@
 #include "api/tenant/report_calls.h"
 #include "api/tenant/tenant_calls.h"
 
-enum { BULK_BYTES = 64 << 20 };
+enum { BULK_BYTES = 64 << 20, INPUT_BYTES = 128 << 10 };
 
 /* The first is the one that is asked most. */
 const struct route routes[] = {
 	{ METHOD_POST, "/api/v1/jobs", ACCESS_CHANGE, jobs_submit, BULK_BYTES, "mode check" },
 	{ METHOD_GET, "/api/v1/jobs", ACCESS_READ, jobs_list, 0,
-	  "tenant_id state name label sort limit offset after" },
+	  "tenant_id state name label user sort limit offset after" },
 	{ METHOD_GET, "/api/v1/jobs/{id}", ACCESS_READ, jobs_get, 0, "" },
 	{ METHOD_DELETE, "/api/v1/jobs/{id}", ACCESS_CHANGE, jobs_cancel, 0, "" },
 	{ METHOD_GET, "/api/v1/jobs/{id}/why", ACCESS_READ, jobs_why, 0, "trace decision" },
@@ -31,6 +31,8 @@ const struct route routes[] = {
 	{ METHOD_GET, "/api/v1/jobs/{id}/runs", ACCESS_READ, jobs_runs, 0, "" },
 	{ METHOD_GET, "/api/v1/jobs/{id}/logs", ACCESS_READ, jobs_logs, 0,
 	  "task run follow tail offset stream" },
+	{ METHOD_POST, "/api/v1/jobs/{id}/input", ACCESS_CHANGE, jobs_input, INPUT_BYTES,
+	  "task offset end" },
 	{ METHOD_POST, "/api/v1/jobs/{id}/hold", ACCESS_CHANGE, jobs_hold, 0, "" },
 	{ METHOD_POST, "/api/v1/jobs/{id}/release", ACCESS_CHANGE, jobs_release, 0, "" },
 	{ METHOD_POST, "/api/v1/jobs/{id}/requeue", ACCESS_CHANGE, jobs_requeue, 0, "" },

@@ -13,6 +13,7 @@ void session_calls_get(struct request *request)
 	struct json_writer *json = request_object(request);
 
 	json_put_string(json, "name", identity->name);
+	json_put_string(json, "user", identity_user(identity));
 	json_put_string(json, "role", gate_role_name(identity->role));
 	json_put_id(json, "tenant_id", ID_TENANT, identity->tenant_id);
 	json_put_string(json, "tenant", tenant ? tenant->name : NULL);

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "json/member.h"
+
 #define USUAL_SERVER "http://127.0.0.1:8080"
 enum { CONNECT_MS = 10000, ANSWER_MS = 60000, PAGE_LIMIT = 1000 };
 
@@ -211,8 +213,9 @@ json_t *session_ask(struct session *session, const char *method, const char *pat
 	/* A decimal as it was written: 0.1, not what is nearest to it. */
 	char *text = body ? json_dumps(body, JSON_COMPACT | JSON_REAL_PRECISION(12)) : NULL;
 	json_decref(body);
-	json_t *answer = client_ask(&session->client,
-	                            &(struct client_request){ method, path, text, NULL, 0 }, error);
+	json_t *answer = client_ask(
+	    &session->client,
+	    &(struct client_request){ .method = method, .path = path, .body = text }, error);
 	free(text);
 	return answer;
 }
@@ -311,6 +314,20 @@ const char *session_tenant(struct session *session, struct error *error)
 		tenant = "";
 	json_decref(list);
 	return tenant;
+}
+
+const char *session_user(struct session *session, struct error *error)
+{
+	json_t *answer = session_get(session, "/api/v1/session", error);
+	if (!answer)
+		return NULL;
+	const char *user = arena_string(&session->arena, member_text(answer, "user"));
+	json_decref(answer);
+	if (*user)
+		return user;
+	error_set(error, ERROR_INVALID,
+	          "you are not signed in, so no job is known to be yours: see 'gpu-cli whoami'");
+	return NULL;
 }
 
 const char *session_job(struct session *session, const char *text)

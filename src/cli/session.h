@@ -56,6 +56,10 @@ const char *session_tenant_name(struct session *session, const char *id);
  * the service is to take it from the token. */
 const char *session_tenant(struct session *session, struct error *error);
 
+/* Who the caller is to the service, as on the caller's jobs. NULL with the reason, also where
+ * nobody signs in: then jobs have no user. */
+const char *session_user(struct session *session, struct error *error);
+
 /* A job's id as people write it: job-12, or 12. In the arena. */
 const char *session_job(struct session *session, const char *text);
 

@@ -394,6 +394,7 @@ static void make_room_for_all(struct sched *sched)
 	make_room(sched, ROOM_CONSOLIDATE);
 	make_room(sched, ROOM_PREEMPT);
 	timeshare_run(sched);
+	rotation_run(sched);
 }
 
 /* A job that ended in this command, where finished jobs are not kept: its last record is

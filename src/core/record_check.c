@@ -164,7 +164,9 @@ static bool check_job_state(const struct sched *sched, const struct job_state_re
 		return corrupt(error, "the state of job", state->id, "without it, or twice");
 	if (!is_time(state->queued_ms) || !is_time(state->not_before_ms) ||
 	    !is_time(state->started_ms) || !is_time(state->checkpoint_ms) ||
-	    !is_time(state->completed_ms) || !is_time(state->short_since_ms))
+	    !is_time(state->completed_ms) || !is_time(state->short_since_ms) ||
+	    !is_time(state->promised_ms) || !is_time(state->likely_ms) ||
+	    !is_time(state->promise_made_ms))
 		return corrupt(error, "the state of job", state->id, "with a time that cannot be");
 	if (!within(state->refusals, 0, NUMBER_MAX) || !within(state->expected_ms, 0, NUMBER_MAX) ||
 	    !within(state->expected_p90_ms, 0, NUMBER_MAX) || !within(state->confidence, 0, 1000) ||
@@ -309,7 +311,9 @@ static bool record_check_check_slot(const struct sched *sched, const struct slot
 	if (!models_find(&sched->models, slot->model_id))
 		return corrupt(error, "slot", slot->id, "with a model that is not there");
 	if (!within(slot->concurrency, 1, CONCURRENCY_MAX) || !is_time(slot->ordered_ms) ||
-	    !is_time(slot->overdue_ms) || !is_time(slot->ready_ms) || !is_time(slot->used_ms))
+	    !is_time(slot->overdue_ms) || !is_time(slot->ready_ms) || !is_time(slot->used_ms) ||
+	    !within(slot->closing_for, 0, sched->meta.last_model_id) ||
+	    (slot->closing_for != 0 && slot->state != SLOT_READY))
 		return corrupt(error, "slot", slot->id, "with a number that cannot be");
 	return true;
 }

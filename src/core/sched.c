@@ -64,6 +64,7 @@ struct sched *sched_new(void)
 	sched_connect(sched);
 	workload_mix_init(&sched->placement.workload_mix);
 	predictor_init(&sched->predictor);
+	margins_init(&sched->margins);
 	return sched;
 }
 
@@ -115,6 +116,7 @@ void sched_free(struct sched *sched)
 	predictor_free(&sched->predictor);
 	pass_free(&sched->pass);
 	room_free(&sched->room);
+	free(sched->rotation.waiting);
 	backoff_free(&sched->backoffs);
 	heap_free(&sched->timers);
 	heap_free(&sched->releases);
@@ -768,6 +770,8 @@ bool sched_load(struct sched *sched, enum record_kind kind, const void *record, 
 		return guest_load(sched, record) != NULL;
 	case RECORD_TRIAL:
 		return trial_load(sched, record, error);
+	case RECORD_MARGIN:
+		return margin_load(&sched->margins, record, error);
 	case RECORD_DECISION:
 	case RECORD_RUN:
 	case RECORD_PRICE:

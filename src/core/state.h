@@ -12,6 +12,7 @@
 #include "core/place/fit.h"
 #include "core/place/place.h"
 #include "core/place/placement.h"
+#include "core/promise/margin.h"
 #include "core/promise/promise.h"
 #include "core/queue/job.h"
 #include "core/queue/predict.h"
@@ -20,6 +21,7 @@
 #include "core/room/backoff.h"
 #include "core/room/evict.h"
 #include "core/room/room.h"
+#include "core/room/rotation.h"
 #include "core/sched.h"
 #include "core/tenant/tenant.h"
 
@@ -56,6 +58,7 @@ struct sched {
 	struct plan plan;
 	struct pass pass;
 	struct room room;
+	struct rotation rotation;
 	struct backoffs backoffs;
 	struct heap timers;        /* jobs, by timer_ms then id */
 	struct heap releases;      /* reservations that are releasing, by due_ms then id */
@@ -63,6 +66,7 @@ struct sched {
 	struct ranktree ends;      /* running jobs with an expected end, by (end, id) */
 	struct promise **promises; /* by the ids of their jobs */
 	size_t promise_count, promise_capacity;
+	struct margins margins;
 	struct ranktree understaffed;     /* jobs below their minimum, by (when to stop them, id) */
 	struct ranktree suspended;        /* suspended jobs, by (suspended_ms, id) */
 	struct map trials;                /* struct trial, by id */

@@ -18,6 +18,10 @@ struct sockaddr;
  * is none. Another thread may set it at any time. */
 typedef _Atomic int64_t fetch_end_ms;
 
+/* Keeps OpenSSL from freeing its tables when the process exits: a thread that nobody waits for may
+ * still be in a request then. Called first in main(), before anything uses OpenSSL. */
+void fetch_outlive_exit(void);
+
 /* A request. Texts belong to the caller. */
 struct fetch_request {
 	const char *method;         /* NULL: GET */

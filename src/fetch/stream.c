@@ -1,5 +1,6 @@
 /* stream.c - answers that come over time */
 #include <stdlib.h>
+#include <sys/select.h>
 
 #include "base/memory.h"
 #include "base/number.h"
@@ -26,13 +27,15 @@ void fetch_wait(struct fetch_stream *stream, int64_t most_ms)
 	curl_multi_poll(stream->multi, NULL, 0, (int)min64(most_ms, 3600000), NULL);
 }
 
-/* True if the request is on its way. */
-static bool is_sent(const struct fetch_stream *stream)
+/* True if the request is on its way, with all of its body: what polls the descriptor for reading
+ * would not see that more can be sent. */
+static bool is_sent(const struct fetch_stream *stream, const struct fetch_request *request)
 {
-	curl_off_t sent = 0;
+	curl_off_t sent = 0, uploaded = 0;
 
 	curl_easy_getinfo(stream->transfer.handle, CURLINFO_PRETRANSFER_TIME_T, &sent);
-	return sent > 0;
+	curl_easy_getinfo(stream->transfer.handle, CURLINFO_SIZE_UPLOAD_T, &uploaded);
+	return sent > 0 && uploaded >= (curl_off_t)request->body_size;
 }
 
 struct fetch_stream *fetch_open(const struct fetch_request *request, struct fetch_answer *answer,
@@ -48,7 +51,8 @@ struct fetch_stream *fetch_open(const struct fetch_request *request, struct fetc
 		error_set(error, ERROR_UNAVAILABLE, "out of memory");
 	} else if (transfer_begin(&stream->transfer, handle, request, answer, error)) {
 		curl_multi_add_handle(stream->multi, handle);
-		while ((state = fetch_advance(stream, error)) == FETCH_RUNS && !is_sent(stream))
+		while ((state = fetch_advance(stream, error)) == FETCH_RUNS &&
+		       !is_sent(stream, request))
 			fetch_wait(stream, 1000);
 	}
 	if (state == FETCH_FAILED) {
@@ -60,10 +64,18 @@ struct fetch_stream *fetch_open(const struct fetch_request *request, struct fetc
 
 int fetch_descriptor(const struct fetch_stream *stream)
 {
-	curl_socket_t descriptor = CURL_SOCKET_BAD;
+	fd_set readable, writable, failed;
+	int last = -1;
 
-	curl_easy_getinfo(stream->transfer.handle, CURLINFO_ACTIVESOCKET, &descriptor);
-	return descriptor;
+	/* CURLINFO_ACTIVESOCKET is unknown while a transfer of a multi handle runs. */
+	FD_ZERO(&readable);
+	FD_ZERO(&writable);
+	FD_ZERO(&failed);
+	if (curl_multi_fdset(stream->multi, &readable, &writable, &failed, &last) != CURLM_OK)
+		return -1;
+	while (last >= 0 && !FD_ISSET(last, &readable))
+		last--;
+	return last;
 }
 
 void fetch_close(struct fetch_stream *stream)

@@ -1,5 +1,6 @@
 /* transfer.c - one request on a handle of libcurl: its options, and why it failed */
 #include <errno.h>
+#include <openssl/crypto.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +12,11 @@
 #include "fetch/fetch_internal.h"
 
 enum { KEEPALIVE_S = 30, LOOK_MS = 50 };
+
+void fetch_outlive_exit(void)
+{
+	OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, NULL);
+}
 
 static void initialize(void)
 {

@@ -86,6 +86,8 @@ void account_measured(struct local_node *node, const struct measured *measured)
 		struct work *work = work_find(node, measured->guards[i].reservation_id);
 		if (work)
 			account_guard(work, &measured->guards[i]);
+		if (work)
+			crowding_guard(node, work, &measured->guards[i]);
 		if (work && measured->guards[i].changed)
 			enforce_limit_changed(node, work);
 	}

@@ -24,9 +24,8 @@ static const struct use *worst_use(const struct local_node *node, const struct w
 	return worst;
 }
 
-/* Its people are told, and so is the task, in its output. */
-static void warn(struct local_node *node, const struct work *work, enum change_kind kind,
-                 int64_t took_ms, const char *message)
+void enforce_warn(struct local_node *node, const struct work *work, enum change_kind kind,
+                  int64_t took_ms, const char *message)
 {
 	struct change change = { .kind = (int32_t)kind,
 		                 .reservation_id = work->kept.reservation_id,
@@ -37,7 +36,8 @@ static void warn(struct local_node *node, const struct work *work, enum change_k
 	struct output *output = node_output(node, OUTPUT_WARN, work->kept.reservation_id);
 
 	output->message = arena_string(&node->outputs->arena, message);
-	link_change(node, &change);
+	if (kind != CHANGE_CROWDED || node->link.protocol >= NODE_PROTOCOL_CROWDED)
+		link_change(node, &change);
 }
 
 static bool is_stopped_for_overuse(const struct local_node *node, const struct work *work)
@@ -61,7 +61,7 @@ static void check_overuse(struct local_node *node, struct work *work)
 	          (long long)reserved_mib);
 	if (work->over_ms == 0) {
 		work->over_ms = max64(node->now_ms, 1);
-		warn(node, work, CHANGE_OVER, 0, message.text);
+		enforce_warn(node, work, CHANGE_OVER, 0, message.text);
 	}
 	if (is_stopped_for_overuse(node, work) &&
 	    node->now_ms - work->over_ms >= node->policy.overuse_stop_ms)
@@ -74,9 +74,10 @@ void enforce_limit_changed(struct local_node *node, struct work *work)
 	    (work->changed_ms > 0 && node->now_ms - work->changed_ms < CHANGED_REPEAT_MS))
 		return;
 	work->changed_ms = max64(node->now_ms, 1);
-	warn(node, work, CHANGE_UNGUARDED, 0,
-	     "the limit of GPU memory in its guard was changed, and was put right: programs that "
-	     "run as the same user can write it");
+	enforce_warn(
+	    node, work, CHANGE_UNGUARDED, 0,
+	    "the limit of GPU memory in its guard was changed, and was put right: programs that "
+	    "run as the same user can write it");
 }
 
 static const struct process_reading *unguarded_process(const struct local_node *node,
@@ -104,7 +105,7 @@ static void check_guard(struct local_node *node, struct work *work)
 	          "LD_PRELOAD?)",
 	          (long long)process->pid, process->uuid);
 	if (!work->unguarded_told)
-		warn(node, work, CHANGE_UNGUARDED, 0, message.text);
+		enforce_warn(node, work, CHANGE_UNGUARDED, 0, message.text);
 	work->unguarded_told = true;
 	if (node->policy.unguarded == UNGUARDED_STOP)
 		work_stop(node, work, END_UNGUARDED, work->order.grace_ms, message.text);
@@ -137,7 +138,7 @@ static void warn_of_idleness(struct local_node *node, struct work *work)
 		          "it holds GPUs and has not used them for %lld s",
 		          (long long)(idle_ms / 1000));
 	work->idle_told = true;
-	warn(node, work, CHANGE_IDLE, idle_ms, message.text);
+	enforce_warn(node, work, CHANGE_IDLE, idle_ms, message.text);
 }
 
 static void check_idle(struct local_node *node, struct work *work)

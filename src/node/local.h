@@ -17,8 +17,10 @@ struct work {
 	bool told;              /* as running, by a snapshot */
 	int64_t release_change; /* the change that told of its release; 0: not told */
 	/* Of this life of the agent. */
-	int64_t asked_away; /* kept.memory: the measurement that can show its memory as gone, or
-	                       that there is room for it to come; 0: none is waited for */
+	int64_t asked_away;  /* kept.memory: the measurement that can show its memory as gone, or
+	                        that there is room for it to come; 0: none is waited for */
+	int64_t asked_leave; /* the measurement that shows whether there is host memory for all that
+	                      * is to leave; 0: it leaves already, or does not */
 	int64_t moved_ms; /* kept.memory: its agent said that it left, or was told to let it come */
 	int64_t asked_gone; /* kept.gone: the measurement that can show its memory as back */
 	int64_t clear_ms;   /* nothing of what is left is charged to it, since then; 0: it is */
@@ -30,6 +32,15 @@ struct work {
 	int64_t crowded_ms;  /* others had memory of its reservation then; 0: never */
 	const char *crowded; /* how much */
 	int64_t judged_by;   /* its end is told when this measurement says why; 0: at once */
+	int64_t failures;    /* by its guard, as last read; negative: not known */
+	int64_t failed;      /* of these, those that nobody was told of yet; */
+	int64_t failed_mib, failed_ms, failed_part; /* the last of them, as in the reading */
+	int64_t read_ms;                            /* its guard was last read then */
+	int64_t failed_told_ms, blamed_ms; /* it was last told of its own, and of others' */
+	int64_t imports;                   /* by its guard, as last read */
+	int64_t excess_ms;       /* it was last measured to use more than its part then; 0: never */
+	int64_t excess_mib;      /* so much more, */
+	const char *excess_uuid; /* on this GPU */
 	bool idle_told, unguarded_told;
 	bool guarded;       /* its guard was read in this life */
 	int64_t written_ms; /* what it uses was last written then */
@@ -247,8 +258,11 @@ void admit_waiting(struct local_node *node);
 int64_t admit_excess_mib(const struct local_node *node, const struct gpu_view *gpu);
 
 /* crowding.c: tasks that fail because others took memory that they had reserved. */
-/* Looks at those that run, and tells the ends that waited for this measurement. */
+/* Looks at those that run, tells whose allocations failed because of whom, and tells the ends that
+ * waited for this measurement. */
 void crowding_measured(struct local_node *node);
+/* What its guard has counted of allocations that failed. */
+void crowding_guard(struct local_node *node, struct work *work, const struct guard_reading *guard);
 /* It has just failed: its end waits until a measurement shows whether that was its own doing. */
 void crowding_hold(struct local_node *node, struct work *work);
 /* Tells the end all the same if no measurement came in time. */
@@ -265,6 +279,9 @@ void account_end(struct local_node *node, struct work *work);
 
 /* enforce.c: those that use too much, or nothing, and releases, by a measurement. */
 void enforce_measured(struct local_node *node);
+/* Its people are told, and so is the task, in its output. */
+void enforce_warn(struct local_node *node, const struct work *work, enum change_kind kind,
+                  int64_t took_ms, const char *message);
 /* Somebody changed the limit in the guard of a work: its people are told now and then. */
 void enforce_limit_changed(struct local_node *node, struct work *work);
 void enforce_lease(struct local_node *node);

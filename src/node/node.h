@@ -82,6 +82,10 @@ struct guard_reading {
 	int64_t reservation_id;
 	int64_t limit_mib, peak_mib, refusals, refused_mib; /* as in struct task_use */
 	bool changed; /* its limit was not what it should be, and was put right */
+	/* Requests within its limit for which a GPU had no memory left: how many, and of the last
+	 * one how large, when by the clock of this boot, and on which part of the order. */
+	int64_t failures, failed_mib, failed_ms, failed_part;
+	int64_t imports; /* pieces of memory of other processes that it holds */
 };
 
 /* GPU memory that a work has by its guard's accounting, and that NVML gives to no process: managed

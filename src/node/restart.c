@@ -49,6 +49,7 @@ static void exited(struct local_node *node, struct work *work, const struct foun
 static void adopt(struct local_node *node, struct work *work, const struct found *found)
 {
 	work->kept.gone = false;
+	work->failures = -1;
 	if (work->kept.phase == WORK_STARTING) {
 		work->kept.phase = WORK_RUNNING;
 		work->kept.pid = found->pid;

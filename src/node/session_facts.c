@@ -190,6 +190,8 @@ static enum task_notice notice_of(const struct change *change)
 		return NOTICE_IDLE;
 	case CHANGE_UNGUARDED:
 		return NOTICE_UNGUARDED;
+	case CHANGE_CROWDED:
+		return NOTICE_CROWDED;
 	default:
 		return NOTICE_OVER;
 	}
@@ -208,6 +210,7 @@ static struct command command_of(const struct session *session, const struct cha
 		[CHANGE_UNGUARDED] = COMMAND_TASK_NOTICE,
 		[CHANGE_SUSPENDED] = COMMAND_TASK_SUSPENDED,
 		[CHANGE_RESUMED] = COMMAND_TASK_RESUMED,
+		[CHANGE_CROWDED] = COMMAND_TASK_NOTICE,
 	};
 	static const enum command_kind slot_kinds[CHANGE_KINDS] = {
 		[CHANGE_STARTED] = COMMAND_SLOT_LOADING,     [CHANGE_READY] = COMMAND_SLOT_READY,
@@ -243,7 +246,8 @@ void session_take_change(struct session *session, const struct message *message,
 	const struct change *change = &message->change;
 	struct command command = command_of(session, change);
 
-	bool for_people = change->kind >= CHANGE_LATE && change->kind <= CHANGE_UNGUARDED;
+	bool for_people = (change->kind >= CHANGE_LATE && change->kind <= CHANGE_UNGUARDED) ||
+	                  change->kind == CHANGE_CROWDED;
 
 	INVARIANT(message->kind == MESSAGE_CHANGE && message->number > 0);
 	if (for_people || change->kind == CHANGE_REFUSED)

@@ -26,7 +26,7 @@ static void suspend_tell(struct local_node *node, const struct work *work, enum 
 static void set_memory(struct local_node *node, struct work *work, enum work_memory memory)
 {
 	work->kept.memory = (int32_t)memory;
-	work->asked_away = 0;
+	work->asked_away = work->asked_leave = 0;
 	work_write(node, work);
 }
 
@@ -65,11 +65,11 @@ static int64_t processes_on_gpus(const struct local_node *node, const struct wor
 	return first == 0 ? 0 : 1 + others;
 }
 
-/* Whether the driver would survive it. A process that has imported memory of another, as the
- * processes of one task do, comes back broken, and nothing tells whether it has: so a task of
- * several is left alone. False with a reason. */
-static bool may_leave(const struct local_node *node, const struct work *work,
-                      const struct node_order *order, struct error *error)
+/* Whether the driver would survive it. A process that has imported memory of another, of its task
+ * or not, comes back broken. Its guard knows; where there is none, a task of several processes is
+ * taken to share memory. False with a reason. */
+static bool may_leave(const struct local_node *node, const struct work *work, int64_t copy_bytes,
+                      struct error *error)
 {
 	if (work->kept.slot || work->kept.phase != WORK_RUNNING || work->order.part_count == 0)
 		return error_set(error, ERROR_CONFLICT, "it is no running task with GPUs");
@@ -77,12 +77,15 @@ static bool may_leave(const struct local_node *node, const struct work *work,
 		return error_set(error, ERROR_CONFLICT,
 		                 "several processes of it use GPUs, and a process that imported "
 		                 "memory of another would be lost");
-	if (used_mib(node, work) << 20 > order->host_bytes)
+	if (work->imports > 0)
+		return error_set(
+		    error, ERROR_CONFLICT,
+		    "it has imported GPU memory of another process, and would be lost");
+	if (used_mib(node, work) << 20 > copy_bytes)
 		return error_set(error, ERROR_NO_ROOM,
 		                 "it uses %lld MiB of GPU memory, and %lld MiB of host memory are "
 		                 "reserved for that",
-		                 (long long)used_mib(node, work),
-		                 (long long)(order->host_bytes >> 20));
+		                 (long long)used_mib(node, work), (long long)(copy_bytes >> 20));
 	return true;
 }
 
@@ -106,14 +109,14 @@ void suspend_order(struct local_node *node, const struct node_order *order)
 		return; /* its end is told, or was */
 	switch ((enum work_memory)work->kept.memory) {
 	case MEMORY_ON_GPU:
-		if (!may_leave(node, work, order, &error)) {
+		if (!may_leave(node, work, order->host_bytes, &error)) {
 			suspend_tell(node, work, CHANGE_SUSPENDED, 0, error.text);
 			return;
 		}
 		work->kept.copy_bytes = order->host_bytes;
 		work->kept.memory_ms = node->now_ms;
 		set_memory(node, work, MEMORY_LEAVING);
-		output_move(node, work, OUTPUT_SUSPEND);
+		work->asked_leave = node_ask_measure(node);
 		break;
 	case MEMORY_AWAY:
 		suspend_tell(node, work, CHANGE_SUSPENDED, 0, NULL);
@@ -210,6 +213,20 @@ static void check_away(struct local_node *node, struct work *work)
 	suspend_tell(node, work, CHANGE_SUSPENDED, took_ms, NULL);
 }
 
+/* It may have grown since it was last measured, and is lost if the copy does not fit. */
+static void check_leaving(struct local_node *node, struct work *work)
+{
+	struct error error = { 0 };
+
+	work->asked_leave = 0;
+	if (may_leave(node, work, work->kept.copy_bytes, &error)) {
+		output_move(node, work, OUTPUT_SUSPEND);
+		return;
+	}
+	is_back(node, work);
+	suspend_tell(node, work, CHANGE_SUSPENDED, 0, error.text);
+}
+
 static void check_coming(struct local_node *node, struct work *work)
 {
 	struct error error = { 0 };
@@ -229,6 +246,9 @@ void suspend_measured(struct local_node *node)
 {
 	for (size_t i = 0; i < node->work_count; i++) {
 		struct work *work = node->works[i];
+		if (work->kept.phase == WORK_RUNNING && work->asked_leave > 0 &&
+		    node->measure.number >= work->asked_leave)
+			check_leaving(node, work);
 		if (work->kept.phase != WORK_RUNNING || work->asked_away == 0 ||
 		    node->measure.number < work->asked_away)
 			continue;
@@ -243,7 +263,7 @@ void suspend_restart(struct local_node *node, struct work *work)
 {
 	work->moved_ms = node->now_ms;
 	if (work->kept.phase == WORK_RUNNING && work->kept.memory == MEMORY_LEAVING)
-		output_move(node, work, OUTPUT_SUSPEND);
+		work->asked_leave = node_ask_measure(node); /* nothing if all of it has left */
 	else if (work->kept.phase == WORK_RUNNING && work->kept.memory == MEMORY_COMING)
 		output_move(node, work, OUTPUT_RESUME);
 }

@@ -420,6 +420,8 @@ void work_event(struct local_node *node, enum input_kind kind, const struct work
 	case INPUT_EXITED:
 		if (event->guarded)
 			account_guard(work, &event->guard);
+		if (event->guarded)
+			crowding_guard(node, work, &event->guard);
 		if (event->message && work_is_up(work))
 			work->kept.message = arena_string(&work->arena, event->message);
 		work_exited(node, work,

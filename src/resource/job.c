@@ -1,6 +1,7 @@
 /* job.c - the table of jobs */
 #include "resource/table.h"
 
+static const struct words standard_input_words = WORDS("none", "first", "all");
 static const struct words gpu_sharing_words = WORDS("none", "whole", "fraction", "memory");
 
 /* clang-format off */

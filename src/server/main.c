@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include "api/text/metric.h"
+#include "fetch/fetch.h"
 #include "server/commands.h"
 #include "server/serve.h"
 #include "server/settings/settings.h"
@@ -45,6 +46,7 @@ int main(int argc, char **argv)
 	struct options options;
 	struct error error;
 	set_up_memory();
+	fetch_outlive_exit();
 	/* Databases, journals and backups are for their owner alone. */
 	umask(077);
 	if (!options_read(&options, argc, argv, &error)) {

@@ -83,6 +83,7 @@ CHECKPOINTED = """
     trap 'echo $step > $path; echo "saved $step"; exit 0' TERM
     while [ $step -lt 1000 ]; do
         step=$((step + 1))
+        touch {begun}
         [ -e {finish} ] && {{ echo "done at $step"; exit 0; }}
         sleep 0.05
     done
@@ -91,13 +92,13 @@ CHECKPOINTED = """
 
 def test_a_preempted_job_saves_its_work_and_resumes_there(cluster, tmp_path):
     cluster.agent(gpus="1x80G")
-    path, finish = tmp_path / "checkpoint", tmp_path / "finish"
-    script = CHECKPOINTED.format(path=path, finish=finish)
+    path, finish, begun = tmp_path / "checkpoint", tmp_path / "finish", tmp_path / "begun"
+    script = CHECKPOINTED.format(path=path, finish=finish, begun=begun)
     low = cluster.submit(
         script, gpu_count=1, priority=100, checkpoint_enabled=True, checkpoint_path=str(path)
     )
     cluster.await_state(low, "running")
-    time.sleep(0.5)
+    cluster.wait(begun.exists)
     high = cluster.submit("sleep 0.5", gpu_count=1, priority=900)
     assert cluster.await_state(high, "completed", "failed")["state"] == "completed"
     cluster.await_state(low, "running")

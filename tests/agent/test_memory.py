@@ -43,15 +43,18 @@ def test_memory_of_a_task_is_its_own(driver, agent):
 
 def test_an_order_that_does_not_fit_what_is_measured_is_refused(driver, agent):
     agent.control("0 foreign 80000\n")
-    time.sleep(0.5)
+    driver.wait(lambda m: m["kind"] == "beat" and any(gpu["foreign_mib"] == 80000 for gpu in m["gpus"]))
     driver.start(agent.name, 1, ["true"], gpus=[[agent.uuid(), 4096]])
     assert "80000" in driver.change("refused", 1)["message"]
 
 
-def test_a_release_waits_for_memory_that_lingers(driver, agent):
-    driver.start(agent.name, 1, ["sleep", "1"], gpus=[[agent.uuid(), 4096]])
+def test_a_release_waits_for_memory_that_lingers(driver, agent, tmp_path):
+    go = tmp_path / "go"
+    script = f"while [ ! -e {go} ]; do sleep 0.05; done"
+    driver.start(agent.name, 1, [], gpus=[[agent.uuid(), 4096]], payload={"script": script})
     driver.change("started", 1)
     agent.control("0 lingers 2000\n")
+    go.touch()
     driver.change("exited", 1)
     time.sleep(1)
     assert not any(m.get("change") == "released" for m in driver.seen)

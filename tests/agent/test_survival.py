@@ -110,7 +110,7 @@ def is_alive(pid):
 
 
 def test_a_task_stops_with_its_lease_although_the_agent_is_dead(make_agent):
-    driver = Driver(lease_ms=2000)
+    driver = Driver(lease_ms=4000)
     try:
         agent = make_agent(port=driver.port)
         driver.snapshot(agent.name)
@@ -118,7 +118,7 @@ def test_a_task_stops_with_its_lease_although_the_agent_is_dead(make_agent):
         pid = pid_of_first(agent)
         agent.kill()
         assert is_alive(pid)
-        wait_for(lambda: not is_alive(pid), 5)
+        wait_for(lambda: not is_alive(pid))
         since = len(driver.seen)
         agent.start()
         driver.wait(lambda m: m["kind"] == "snapshot" and m["running"] == [], since)
@@ -128,16 +128,16 @@ def test_a_task_stops_with_its_lease_although_the_agent_is_dead(make_agent):
 
 
 def test_a_task_stops_with_its_lease_when_the_scheduler_is_silent(make_agent):
-    driver = Driver(lease_ms=1500)
+    driver = Driver(lease_ms=4000)
     try:
         agent = make_agent(port=driver.port)
         driver.snapshot(agent.name)
         lease_task(driver, agent)
         pid = pid_of_first(agent)
-        time.sleep(2)
+        time.sleep(5)
         assert is_alive(pid)
         driver.tell(do="renew", on=False)
-        wait_for(lambda: not is_alive(pid), 6)
+        wait_for(lambda: not is_alive(pid))
     finally:
         driver.stop()
 

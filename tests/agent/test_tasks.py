@@ -12,6 +12,13 @@ from processes import alive
 from stub import Agent, Driver, remove_group
 
 
+def wait_for(condition, seconds=60):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
 def test_a_task_runs_and_its_output_is_read_back(driver, agent):
     driver.start(agent.name, 1, ["sh", "-c", "echo hello; echo oops >&2; exit 3"])
     driver.change("started", 1)
@@ -177,12 +184,13 @@ def test_what_a_task_leaves_behind_ends_with_it(driver, agent, tmp_path):
     assert alive(marker) == []
 
 
-def test_notice_gives_a_task_its_grace(driver, agent):
-    script = "trap 'echo saved; exit 7' TERM; echo ready; while :; do sleep 0.05; done"
+def test_notice_gives_a_task_its_grace(driver, agent, tmp_path):
+    ready = tmp_path / "ready"
+    script = f"trap 'echo saved; exit 7' TERM; touch {ready}; while :; do sleep 0.05; done"
     driver.start(agent.name, 1, [], payload={"script": script})
     driver.change("started", 1)
-    time.sleep(0.3)
-    driver.tell(do="stop", node=agent.name, reservation=1, grace_ms=10000)
+    wait_for(ready.exists)
+    driver.tell(do="stop", node=agent.name, reservation=1, grace_ms=60000)
     assert driver.change("exited", 1)["exit_code"] == 7
     assert "saved" in driver.output(agent.name, 1)
 
@@ -356,8 +364,7 @@ def test_without_cgroups_nothing_escapes_either(driver, make_agent, tmp_path):
     script = f"(setsid sh -c \"trap '' TERM; sleep 1000 #{marker}; :\" &) ; echo up; sleep 1000"
     driver.start(agent.name, 1, [], payload={"script": script})
     driver.change("started", 1)
-    time.sleep(0.5)
-    assert alive(marker)
+    wait_for(lambda: alive(marker))
     driver.tell(do="stop", node=agent.name, reservation=1, grace_ms=200)
     driver.change("released", 1)
     assert alive(marker) == []

@@ -294,3 +294,14 @@ def test_the_output_of_an_earlier_run_can_be_read(cli, cluster):
     assert missing.returncode == 3 and "has no run 9" in missing.stderr
     missing = cli.run("logs", job, "--task", "7")
     assert missing.returncode == 3 and "has no task 7: it has 1" in missing.stderr
+
+
+def test_nothing_is_mine_where_nobody_signs_in(cli, cluster):
+    """Nothing is cancelled: the jobs of all have no user."""
+    job = cli.submit("--hold", "--", "true")
+    for command in ("list", "queue", "cancel"):
+        result = cli.run(command, "--mine")
+        assert result.returncode != 0, command
+        assert "not signed in" in result.stderr
+    assert cluster.job(job)["state"] == "pending"
+    cli("cancel", job)

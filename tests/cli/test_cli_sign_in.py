@@ -87,3 +87,44 @@ def test_certificates_that_cannot_be_read_are_told(closed, cli):
     result = cli.run("list", "--ca", "/nonexistent")
     assert result.returncode != 0
     assert "/nonexistent" in result.stderr
+
+
+@pytest.fixture
+def people(closed, tmp_path):
+    """Two users of one tenant, and a job of each that waits."""
+    answer = closed.post("/api/v1/tenants", {"name": f"team-{tmp_path.name}"})
+    assert answer.status == 201, answer
+    tenant = answer.json()["id"]
+    made = {}
+    for name in ("alice", "bob"):
+        token = closed.post("/api/v1/tokens", {"role": "tenant", "tenant_id": tenant, "note": name})
+        assert token.status == 201, token
+        home = tmp_path / name
+        home.mkdir()
+        person = Cli(home, closed.url)
+        person.settings = {"GPU_SCHEDULER_CA": str(closed.certificate),
+                           "GPU_SCHEDULER_TOKEN": token.json()["token"]}
+        person.user = token.json()["id"]
+        person.job = person("submit", "-o", "name", "--hold", "--", "true", **person.settings).strip()
+        made[name] = person
+    return made
+
+
+def test_mine_selects_the_jobs_that_one_submitted(people):
+    alice, bob = people["alice"], people["bob"]
+    assert alice("whoami", "-o", "json", **alice.settings).count(alice.user) >= 1
+    for command in ("list", "queue"):
+        both = alice(command, "-o", "name", **alice.settings).split()
+        assert {alice.job, bob.job} <= set(both)
+        assert alice(command, "--mine", "-o", "name", **alice.settings).split() == [alice.job]
+        assert alice(command, "--user", bob.user, "-o", "name", **alice.settings).split() == [bob.job]
+    alice("cancel", "--mine", **alice.settings)
+    assert "cancelled" in alice("get", alice.job, **alice.settings)
+    assert "cancelled" not in alice("get", bob.job, **alice.settings)
+
+
+def test_both_mine_and_user_are_refused(people):
+    alice = people["alice"]
+    result = alice.run("list", "--mine", "--user", "x", **alice.settings)
+    assert result.returncode != 0
+    assert "not both" in result.stderr

@@ -224,3 +224,12 @@ def test_variables_of_the_environment_are_options(slurm, cluster):
     number = slurm("sbatch", "--parsable", "-H", "--wrap", "true", SBATCH_TIMELIMIT="7").strip()
     assert cluster.job(f"job-{number}")["max_runtime_minutes"] == 7
     slurm("scancel", number)
+
+
+def test_me_is_nobody_where_nobody_signs_in(slurm, cluster, cli):
+    """Jobs of all have no user then, so scancel --me must not end any."""
+    job = cli.submit("--hold", "--", "true")
+    for command in ("scancel", "squeue"):
+        assert "not signed in" in slurm.refused(command, "--me")
+    assert cluster.job(job)["state"] == "pending"
+    cli("cancel", job)

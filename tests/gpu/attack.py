@@ -1,13 +1,18 @@
 """attack.py NAME - tries to take more GPU memory than its limit in one way, and holds what it got
-until its input ends. Under gpu-guard-run it should get no further than the limit."""
+until its input ends, or for ATTACK_HOLD seconds. Under gpu-guard-run it should get no further than
+the limit."""
 
 import array
 import ctypes as C
 import os
+import pathlib
+import random
 import socket
+import struct
 import subprocess
 import sys
 import threading
+import time
 
 CUDA = C.CDLL("libcuda.so.1")
 GIB = 1 << 30
@@ -38,12 +43,13 @@ def begin():
     context = C.c_void_p()
     CUDA.cuInit(0)
     if CUDA.cuDevicePrimaryCtxRetain(C.byref(context), 0) or CUDA.cuCtxSetCurrent(context):
-        sys.exit("no context")
+        return None
     return context
 
 
 def fill(gib=64, function=None):
     """Takes a GiB at a time, until it is refused."""
+    begin()
     taken = 0
     while taken < gib:
         pointer = C.c_ulonglong()
@@ -286,7 +292,8 @@ def unset():
     again(env={name: os.environ[name] for name in KEPT_NAMES if name in os.environ})
 
 
-KEPT_NAMES = ("PATH", "LD_LIBRARY_PATH", "STANDIN_STATE", "STANDIN_MEMORY", "CUDA_VISIBLE_DEVICES")
+KEPT_NAMES = ("PATH", "LD_LIBRARY_PATH", "STANDIN_STATE", "STANDIN_MEMORY", "CUDA_VISIBLE_DEVICES",
+              "ATTACK_HOLD")
 
 
 def through(library):
@@ -315,12 +322,290 @@ def plain():
     fill()
 
 
+def call(name, *arguments):
+    """A function that this driver may not have."""
+    function = getattr(CUDA, name, None)
+    return function(*arguments) if function else 801
+
+
+def helper(*words, **options):
+    """This program with other words. It ends with this one, however that ends: its input is a pipe
+    of it."""
+    environment = {name: value for name, value in os.environ.items() if name != "ATTACK_HOLD"}
+    return subprocess.Popen([sys.executable, __file__, *map(str, words)], stdin=subprocess.PIPE,
+                            stdout=subprocess.PIPE, text=True, env=environment, **options)
+
+
+def contexts():
+    """One process, as many contexts as it gets."""
+    for _ in range(100):
+        context = C.c_void_p()
+        if CUDA.cuCtxCreate_v2(C.byref(context), 0, 0):
+            break
+    fill()
+
+
+def swarm():
+    """Sixty processes make their contexts at the same time."""
+    KEPT.extend(helper("nothing") for _ in range(60))
+    for one in KEPT:
+        one.stdout.readline()
+    fill()
+
+
+def nothing():
+    pass
+
+
+def relay():
+    """A process is killed with all that the task may have; the next takes as much at once."""
+    for _ in range(6):
+        one = helper("plain")
+        one.stdout.readline()
+        one.kill()
+        one.wait()
+    fill()
+
+
+def killed():
+    """Processes are killed in the midst of allocating and freeing."""
+    chance = random.Random(1)
+    for _ in range(5):
+        group = [helper("churn") for _ in range(8)]
+        for one in group:
+            one.stdout.readline()
+        time.sleep(chance.random() / 10)
+        for one in group:
+            one.kill()
+            one.wait()
+    fill()
+
+
+def churn():
+    print("begun", flush=True)
+    while True:
+        pointers = [C.c_ulonglong() for _ in range(4)]
+        codes = [CUDA.cuMemAlloc_v2(C.byref(pointer), C.c_size_t(GIB // 4)) for pointer in pointers]
+        for pointer, code in zip(pointers, codes):
+            if code == 0:
+                CUDA.cuMemFree_v2(pointer)
+
+
+def reexec():
+    """The memory of a program that calls exec."""
+    fill()
+    os.execv(sys.executable, [sys.executable, __file__, "plain"])
+
+
+def orphans():
+    """A process that ends while a child of it still has its descriptors of the driver."""
+    for _ in range(6):
+        one = helper("leaver")
+        KEPT.append(one)
+        one.stdout.readline()
+        time.sleep(0.2)
+    fill()
+
+
+def leaver():
+    fill()
+    if os.fork() == 0:
+        print("left", flush=True)
+        sys.stdin.read()
+    os._exit(0)
+
+
+def ipcstash():
+    """The memory of a process that has freed it, and that another still has open."""
+    class Handle(C.Structure):
+        _fields_ = [("bytes", C.c_char * 64)]
+
+    for _ in range(6):
+        one = helper("giver")
+        KEPT.append(one)
+        text = one.stdout.readline().strip()
+        if len(text) != 128:
+            break
+        handle, pointer = Handle(), C.c_ulonglong()
+        C.memmove(C.byref(handle), bytes.fromhex(text), 64)
+        CUDA.cuIpcOpenMemHandle_v2(C.byref(pointer), handle, 1)
+        one.stdin.write("free\n")
+        one.stdin.flush()
+        one.stdout.readline()
+    fill()
+
+
+def giver():
+    handle, pointer = C.create_string_buffer(64), C.c_ulonglong()
+    if CUDA.cuMemAlloc_v2(C.byref(pointer), C.c_size_t(9 * GIB)) == 0:
+        CUDA.cuIpcGetMemHandle(handle, pointer)
+        print(handle.raw.hex(), flush=True)
+        sys.stdin.readline()
+        CUDA.cuMemFree_v2(pointer)
+
+
+class Pool(C.Structure):
+    _fields_ = [("type", C.c_int), ("handles", C.c_int), ("place", C.c_int), ("device", C.c_int),
+                ("rest", C.c_ulonglong * 9)]
+
+
+def poolexport():
+    """Pools that are destroyed while a descriptor of them is open."""
+    for _ in range(6):
+        pool, pointer, fd = C.c_void_p(), C.c_ulonglong(), C.c_int(-1)
+        if CUDA.cuMemPoolCreate(C.byref(pool), C.byref(Pool(1, 1, 1, 0))):
+            break
+        if CUDA.cuMemAllocFromPoolAsync(C.byref(pointer), C.c_size_t(9 * GIB), pool, None):
+            break
+        CUDA.cuCtxSynchronize()
+        call("cuMemPoolExportToShareableHandle", C.byref(fd), pool, 1, C.c_ulonglong(0))
+        CUDA.cuMemFreeAsync(pointer, None)
+        CUDA.cuCtxSynchronize()
+        CUDA.cuMemPoolDestroy(pool)
+    fill()
+
+
+def streams():
+    for _ in range(20000):
+        if CUDA.cuStreamCreate(C.byref(C.c_void_p()), 1):
+            break
+    fill()
+
+
+def libraries():
+    """Libraries with a GiB of variables each, loaded when somebody asks for them."""
+    ptx = (".version 7.0\n.target sm_50\n.address_size 64\n"
+           ".visible .global .align 4 .b8 big[1073741824];\n.visible .entry kernel() { ret; }\n").encode()
+    for _ in range(40):
+        library, pointer, size = C.c_void_p(), C.c_ulonglong(), C.c_size_t()
+        if call("cuLibraryLoadData", C.byref(library), ptx, None, None, 0, None, None, 0):
+            break
+        if call("cuLibraryGetGlobal", C.byref(pointer), C.byref(size), library, b"big"):
+            break
+    fill()
+
+
+def managedglobals():
+    """Modules with managed variables, which NVML shows for no process."""
+    ptx = (".version 7.0\n.target sm_50\n.address_size 64\n"
+           ".visible .global .attribute(.managed) .align 4 .b8 big[1073741824];\n"
+           ".visible .entry kernel() { ret; }\n").encode()
+    for _ in range(30):
+        module, pointer, size = C.c_void_p(), C.c_ulonglong(), C.c_size_t()
+        if os.environ.get("STANDIN_STATE") or CUDA.cuModuleLoadData(C.byref(module), ptx):
+            break
+        if CUDA.cuModuleGetGlobal_v2(C.byref(pointer), C.byref(size), module, b"big"):
+            break
+        CUDA.cuMemsetD8_v2(pointer, 1, C.c_size_t(GIB))
+        CUDA.cuCtxSynchronize()
+    fill()
+
+
+def pitch():
+    """Rows of one byte, which the driver makes 512 wide."""
+    for _ in range(40):
+        pointer, width = C.c_ulonglong(), C.c_size_t()
+        if CUDA.cuMemAllocPitch_v2(C.byref(pointer), C.byref(width), C.c_size_t(1),
+                                   C.c_size_t(80 << 20), 4):
+            continue
+        KEPT.append(pointer)
+    fill()
+
+
+def pending():
+    """Kernels that kernels launch, and that wait."""
+    CUDA.cuCtxSetLimit(4, C.c_size_t(200_000_000))
+    CUDA.cuCtxSetLimit(3, C.c_size_t(24))
+    fill()
+
+
+def driver_image():
+    """The driver in this process's memory: its file and where it begins."""
+    for line in open("/proc/self/maps"):
+        if "libcuda.so" in line and line.split()[2] == "00000000":
+            return line.split()[-1], int(line.split("-")[0], 16)
+    sys.exit("no driver")
+
+
+def symbol_in(path, wanted):
+    """The place of a function in a shared library, read from its file."""
+    image = pathlib.Path(path).read_bytes()
+    table, size, count = struct.unpack_from("<Q", image, 40)[0], *struct.unpack_from("<HH", image, 58)
+    sections = [struct.unpack_from("<IIQQQQIIQQ", image, table + i * size) for i in range(count)]
+    for kind, offset, length, link in ((s[1], s[4], s[5], s[6]) for s in sections):
+        if kind != 11:
+            continue
+        names = sections[link][4]
+        for at in range(offset, offset + length, 24):
+            name, _, _, _, value, _ = struct.unpack_from("<IBBHQQ", image, at)
+            end = image.index(b"\0", names + name)
+            if image[names + name:end] == wanted and value:
+                return value
+    sys.exit("no symbol")
+
+
+def rawsymbol():
+    """Calls the driver's function where it is, found without asking anybody."""
+    path, base = driver_image()
+    address = base + symbol_in(path, b"cuMemAlloc_v2")
+    fill(64, C.CFUNCTYPE(C.c_int, C.c_void_p, C.c_size_t)(address))
+
+
+def rawexec():
+    """A program that is started by a system call, without the guard's variables."""
+    environment = [f"{name}={os.environ[name]}".encode() for name in KEPT_NAMES if name in os.environ]
+    words = [sys.executable.encode(), __file__.encode(), b"plain"]
+    child = os.fork()
+    if child == 0:
+        C.CDLL(None).syscall(59, words[0], (C.c_char_p * 4)(*words, None),
+                             (C.c_char_p * (len(environment) + 1))(*environment, None))
+        os._exit(1)
+    os.waitpid(child, 0)
+
+
+def limit_in(segment):
+    """Where the limit of the first GPU is in the guard's segment."""
+    limit = int(os.environ["GPU_GUARD_LIMITS"].split("=")[1].split("M")[0]) << 20
+    return segment.index(struct.pack("<q", limit))
+
+
+def tamper():
+    """Writes its limit."""
+    path = pathlib.Path(os.environ["GPU_GUARD_SEGMENT"])
+    with path.open("r+b") as file:
+        file.seek(limit_in(path.read_bytes()))
+        file.write(struct.pack("<q", 200 * GIB))
+    fill()
+
+
+def remap():
+    """Puts a copy of the guard's accounting in its place, and writes its limit there."""
+    path = os.environ["GPU_GUARD_SEGMENT"]
+    libc = C.CDLL(None)
+    libc.mmap.restype, libc.mmap.argtypes = C.c_void_p, [C.c_void_p, C.c_size_t] + [C.c_int] * 3 + [C.c_long]
+    for line in open("/proc/self/maps"):
+        if line.rstrip().endswith(path):
+            begin_, end = (int(word, 16) for word in line.split()[0].split("-"))
+            before = C.string_at(begin_, end - begin_)
+            libc.mmap(begin_, end - begin_, 3, 0x32, -1, 0)
+            C.memmove(begin_, before, len(before))
+            C.memmove(begin_ + limit_in(before), struct.pack("<q", 200 * GIB), 8)
+    fill()
+
+
+WITHOUT_CONTEXT = ("swarm", "relay", "killed", "orphans", "rawexec")
+
+
 def main():
     name = sys.argv[1]
-    begin()
+    if name not in WITHOUT_CONTEXT:
+        begin()
     globals()[name]()
     print("done", flush=True)
-    sys.stdin.read()
+    if "ATTACK_HOLD" in os.environ:
+        time.sleep(float(os.environ["ATTACK_HOLD"]))
+    else:
+        sys.stdin.read()
 
 
 if __name__ == "__main__":

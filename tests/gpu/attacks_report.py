@@ -1,24 +1,30 @@
-"""attacks_report.py WORK [NAME...] - each attack of attack.py under a limit of 20 GiB, alone
-and beside a neighbor that stays within its own: how much the GPU's memory rose, how far beyond the
-limit that is, and how many of the neighbor's allocations failed. Ends with 'N passed, M failed':
-an attack fails if it gets no more than 1 GiB beyond its limit."""
+"""attacks_report.py BUNDLE DIRECTORY [NAME...] - each attack of attack.py as a job of 20 GiB, under an
+agent with its defaults: alone, and beside a job that stays within its own. Prints by how much the
+GPU's memory rose, how far beyond the limit that is, how soon the agent told of it and ended it, and
+how many of the other job's allocations failed. Ends with 'N passed, M failed': an attack fails if it
+gets no more than 1 GiB beyond its limit, or is told within 1 s and ended within 2 s."""
 
 import ctypes as C
+import os
 import pathlib
-import subprocess
 import sys
+import tempfile
 import threading
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
-from attack_names import ATTACKS
+from attack_names import ATTACKS, LEAVING
+from cluster import Cluster
 
-WORK = pathlib.Path(sys.argv[1])
+BUNDLE, OUT = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]).resolve()
 HERE = pathlib.Path(__file__).resolve().parent
 LIMIT_MIB = 20480
+TOLERATED_MIB = 512
 ALLOWED_MIB = 1024
-SECONDS = 20
+NEIGHBOR_MIB = 119808
+PATIENCE_S = 25
+HOLD_S = 8
 
 
 class Memory(C.Structure):
@@ -26,13 +32,15 @@ class Memory(C.Structure):
 
 
 class Meter(threading.Thread):
-    """The most that was in use, looked at every 10 ms."""
+    """What is in use beyond `base`, looked at every 5 ms: the most, since when it is more than
+    `mark`, and when it was no longer."""
 
     def __init__(self):
         super().__init__(daemon=True)
-        self.nvml, self.device, self.most, self.over = C.CDLL("libnvidia-ml.so.1"), C.c_void_p(), 0, False
+        self.nvml, self.device = C.CDLL("libnvidia-ml.so.1"), C.c_void_p()
         self.nvml.nvmlInit_v2()
         self.nvml.nvmlDeviceGetHandleByIndex_v2(0, C.byref(self.device))
+        self.begin(1 << 40)
         self.start()
 
     def used(self):
@@ -40,79 +48,139 @@ class Meter(threading.Thread):
         self.nvml.nvmlDeviceGetMemoryInfo(self.device, C.byref(memory))
         return memory.used >> 20
 
+    def begin(self, mark):
+        self.base, self.mark, self.most, self.over_at, self.back_at = self.used(), mark, 0, None, None
+
     def run(self):
-        while not self.over:
-            self.most = max(self.most, self.used())
-            time.sleep(0.01)
+        while True:
+            rise = self.used() - self.base
+            self.most = max(self.most, rise)
+            if rise > self.mark:
+                self.over_at, self.back_at = self.over_at or time.monotonic(), None
+            elif self.over_at and not self.back_at:
+                self.back_at = time.monotonic()
+            time.sleep(0.005)
 
 
-def guarded(limit_mib, *words):
-    return [str(WORK / "gpu-guard-run"), "--quiet", "--library", str(WORK / "libgpuguard.so"),
-            "--limit", f"{limit_mib}M", sys.executable, *map(str, words)]
+def is_over(state):
+    return state in ("completed", "failed", "cancelled")
 
 
-def attack(name):
-    """What the device's memory rose by, and how the program ended."""
-    idle = Meter()
-    base = idle.used()
-    idle.over = True
-    meter = Meter()
-    program = subprocess.Popen(guarded(LIMIT_MIB, HERE / "attack.py", name), stdin=subprocess.PIPE,
-                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-    watchdog = threading.Timer(SECONDS, program.terminate)
-    watchdog.start()
-    said = program.stdout.readline().strip() or "ended"
-    time.sleep(0.1)
-    meter.over = True
-    program.stdin.close()
-    program.wait()
-    watchdog.cancel()
-    deadline = time.monotonic() + 5
-    while idle.used() > base + 64 and time.monotonic() < deadline:
-        time.sleep(0.01)
-    return meter.most - base, said
+class Seen:
+    """How an attack went."""
 
-
-class Neighbor(threading.Thread):
-    """A program that counts how many of its allocations fail; `counts` is what it said last."""
-
-    def __init__(self):
-        super().__init__(daemon=True)
-        self.program = subprocess.Popen(guarded(119808, HERE / "neighbor.py", 100, 16, 600),
-                                        stdout=subprocess.PIPE, text=True)
-        self.counts = self.read(self.program.stdout.readline())
-        self.start()
+    def __init__(self, meter, noticed_at, state, message):
+        self.taken, self.state, self.message = meter.most, state, message
+        self.beyond = max(self.taken - LIMIT_MIB, 0)
+        self.noticed_s = self.since(meter.over_at, noticed_at)
+        self.stopped_s = self.since(meter.over_at, meter.back_at) if state == "failed" else None
 
     @staticmethod
-    def read(line):
-        return tuple(int(word) for word in line.split())
+    def since(begin, end):
+        return max(end - begin, 0.0) if begin and end else None
 
-    def run(self):
-        for line in self.program.stdout:
-            self.counts = self.read(line)
+    def is_good(self):
+        return self.beyond <= ALLOWED_MIB or (
+            self.noticed_s is not None and self.noticed_s <= 1.0
+            and self.stopped_s is not None and self.stopped_s <= 2.0
+        )
+
+
+def attack(cluster, meter, name, settle):
+    meter.begin(LIMIT_MIB + TOLERATED_MIB)
+    base = meter.base
+    job = cluster.submit([sys.executable, HERE / "attack.py", name], gpu_memory_mb=LIMIT_MIB,
+                         environment={"ATTACK_HOLD": str(HOLD_S)})
+    noticed_at, done_at, deadline = None, None, time.monotonic() + PATIENCE_S
+    while time.monotonic() < deadline:
+        state = cluster.job(job)["state"]
+        if noticed_at is None and {"task_over", "task_unguarded"} & set(cluster.events(job)):
+            noticed_at = time.monotonic()
+        if is_over(state):
+            break
+        done_at = done_at or ("done" in cluster.logs_of(job) and time.monotonic())
+        # One that is not far over its limit ends when it has held everything for a moment.
+        if done_at and not meter.over_at and time.monotonic() > done_at + 0.3:
+            break
+        if done_at and time.monotonic() > done_at + HOLD_S:
+            break
+        time.sleep(0.01)
+    if not is_over(cluster.job(job)["state"]):
+        cluster.ask("DELETE", f"/api/v1/jobs/{job}")
+    ended = cluster.state(job, "completed", "failed", "cancelled")
+    settle(base)
+    seen = Seen(meter, noticed_at, ended["state"], ended["message"] or "")
+    (OUT / "attacks.txt").open("a").write(
+        f"== {name}: {ended['state']} {ended['exit_code']}: {ended['message']}\n"
+        f"{cluster.events(job)} guard {ended['guard']}\n{cluster.logs_of(job)}\n")
+    return seen
+
+
+class Neighbor:
+    def __init__(self, cluster, seconds):
+        self.folder = tempfile.mkdtemp()
+        os.chmod(self.folder, 0o777)
+        self.file = pathlib.Path(self.folder) / "counts"
+        self.cluster = cluster
+        self.job = cluster.submit([sys.executable, HERE / "neighbor.py", 100, 16, seconds, self.file],
+                                  gpu_memory_mb=NEIGHBOR_MIB)
+        cluster.wait(lambda: self.counts()[1] > 3, "the neighbor takes turns")
+
+    def counts(self):
+        try:
+            failed, count = self.file.read_text().split()
+        except (OSError, ValueError):
+            return 0, 0
+        return int(failed), int(count)
+
+
+def seconds(value):
+    return "-" if value is None else f"{value:.2f} s"
+
+
+def print_row(name, alone, beside, lost):
+    mark = "" if alone.is_good() else " **"
+    print(f"| {name} | {alone.taken} | {alone.beyond}{mark} | {seconds(alone.noticed_s)} | "
+          f"{seconds(alone.stopped_s)} | {beside.taken if beside else '-'} | {lost} |", flush=True)
 
 
 def main():
-    names = sys.argv[2:] or ATTACKS
-    print("| attack | taken | beyond the limit | neighbor's failed allocations |\n|---|---|---|---|")
-    passed = failed = 0
-    rows = {name: attack(name) for name in names}
-    beside = Neighbor()
-    lost = {}
-    for name in names:
-        before = beside.counts
-        attack(name)
-        after = beside.counts
-        lost[name] = f"{after[0] - before[0]} of {after[1] - before[1]}"
-    beside.program.terminate()
-    for name, (taken, said) in rows.items():
-        beyond = max(taken - LIMIT_MIB, 0)
-        good = beyond <= ALLOWED_MIB
-        passed += good
-        failed += not good
-        print(f"| {name} | {taken} | {beyond}{'' if good else ' **'}{'' if said == 'done' else ' (' + said + ')'} "
-              f"| {lost.get(name, '-')} |", flush=True)
-    print(f"{passed} passed, {failed} failed")
+    names = sys.argv[3:] or ATTACKS + LEAVING
+    cluster = Cluster(BUNDLE, OUT)
+    meter = Meter()
+    rows, lost, beside = {}, {}, {}
+    try:
+        def settle(base):
+            deadline = time.monotonic() + 5
+            while meter.used() > base + 64 and time.monotonic() < deadline:
+                time.sleep(0.01)
+
+        began = time.monotonic()
+        for name in names:
+            rows[name] = attack(cluster, meter, name, settle)
+            print(f"# {name}: {vars(rows[name])} at {time.monotonic() - began:.0f} s", file=sys.stderr,
+                  flush=True)
+        neighbor = Neighbor(cluster, 900)
+        for name in names:
+            before = neighbor.counts()
+            # The neighbor's turns rise above the mark: only its failures count here.
+            beside[name] = attack(cluster, meter, name, lambda base: time.sleep(0.5))
+            after = neighbor.counts()
+            lost[name] = f"{after[0] - before[0]} of {after[1] - before[1]}"
+            print(f"# {name} beside: lost {lost[name]} at {time.monotonic() - began:.0f} s",
+                  file=sys.stderr, flush=True)
+        told = cluster.events(neighbor.job)
+        said = cluster.job(neighbor.job)["message"]
+    finally:
+        print("| attack | taken | beyond the limit | noticed after | stopped after | rise beside a neighbor "
+              "| neighbor's failed allocations |\n|---|---|---|---|---|---|---|")
+        for name, seen in rows.items():
+            print_row(name, seen, beside.get(name), lost.get(name, "-"))
+        cluster.stop()
+    good = sum(seen.is_good() for seen in rows.values())
+    print(f"\nThe neighbor was told {told.count('task_crowded')} times; its message: {said}")
+    print(f"{good} passed, {len(rows) - good} failed")
 
 
-main()
+if __name__ == "__main__":
+    main()

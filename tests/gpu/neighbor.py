@@ -1,11 +1,21 @@
-"""neighbor.py HELD_GIB TURN_GIB SECONDS - holds memory, and takes and frees more of it in turn, within
-its budget. Says after each turn how many of its allocations failed, and how many there were."""
+"""neighbor.py HELD_GIB TURN_GIB SECONDS [FILE] - holds memory, and takes and frees more of it in turn,
+within its budget. Writes after each turn how many of its allocations failed, and how many there
+were: to FILE, or as a line."""
 
 import ctypes as C
+import pathlib
 import sys
 import time
 
 from attack import CUDA, GIB, begin
+
+
+def tell(failed, count):
+    if len(sys.argv) > 4:
+        pathlib.Path(sys.argv[4]).write_text(f"{failed} {count}\n")
+    else:
+        print(failed, count, flush=True)
+
 
 begin()
 pointer = C.c_ulonglong()
@@ -19,5 +29,5 @@ while time.monotonic() < end:
         failed += 1
     else:
         CUDA.cuMemFree_v2(pointer)
-    print(failed, count, flush=True)
+    tell(failed, count)
     time.sleep(0.02)

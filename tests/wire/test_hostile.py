@@ -210,7 +210,7 @@ def test_a_head_that_drips_in_is_closed(start, start_of_request):
         except (BrokenPipeError, ConnectionResetError):
             pass
         assert b" 200 " not in answer + read_all(client)
-        assert time.monotonic() - began < 5
+        assert time.monotonic() - began < 60
     assert server.counters()["connections"] == 1
 
 

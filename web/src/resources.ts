@@ -758,7 +758,9 @@ export interface Decision {
     | "fail"
     | "share"
     | "suspended"
-    | "resume";
+    | "resume"
+    | "close"
+    | "reopen";
   /** When it was decided. */
   time: string;
   /** The job that it is about. */

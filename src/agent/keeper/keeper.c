@@ -19,7 +19,9 @@
 #include <unistd.h>
 
 #include "agent/host/file.h"
+#include "agent/keeper/input.h"
 #include "agent/keeper/keeper_child.h"
+#include "agent/keeper/keeper_proxy.h"
 #include "base/clock.h"
 #include "base/number.h"
 
@@ -39,7 +41,9 @@ struct keeper {
 	int out[2], errors[2]; /* the pipes that the work writes to; errors is out where not apart
 	                        */
 	struct output_writer output, error_output;
+	struct input_relay input;
 	pid_t pid;
+	pid_t proxy;  /* before a model's server; 0: none */
 	pid_t looker; /* for checkpoints; 0: none */
 	int marks;    /* what it tells */
 	int64_t started_ms;
@@ -158,6 +162,16 @@ static void write_down_end(struct keeper *keeper)
 		fdatasync(keeper->status);
 }
 
+/* Nobody reaches the server any more: the slot ends, and the model is loaded again. */
+static void lose_proxy(struct keeper *keeper)
+{
+	keeper->proxy = 0;
+	if (keeper->exited)
+		return;
+	keeper_say(keeper, "gpu-keeper: the proxy before the server has ended");
+	cgroup_kill(&keeper->spec.group);
+}
+
 /* Takes all children that ended: the first process, and those that it left to us. */
 static void reap(struct keeper *keeper)
 {
@@ -168,6 +182,8 @@ static void reap(struct keeper *keeper)
 	while (read(keeper->signals, &ignored, sizeof(ignored)) > 0)
 		;
 	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+		if (pid == keeper->proxy)
+			lose_proxy(keeper);
 		if (pid != keeper->pid)
 			continue;
 		keeper->exited = true;
@@ -232,8 +248,9 @@ static void wait_for_events(struct keeper *keeper, int64_t until_ms)
 		                  { .fd = keeper->out[0], .events = POLLIN },
 		                  { .fd = keeper->looker > 0 ? keeper->marks : -1,
 		                    .events = POLLIN },
+		                  input_relay_poll(&keeper->input),
 		                  { .fd = keeper->errors[0], .events = POLLIN } };
-	nfds_t count = keeper->spec.errors_apart ? 4 : 3;
+	nfds_t count = keeper->spec.errors_apart ? 5 : 4;
 	int64_t wait_ms = until_ms == INT64_MAX ? -1 : max64(until_ms - clock_boot_ms(), 0);
 
 	poll(files, count, (int)min64(wait_ms, 60000));
@@ -274,12 +291,16 @@ static void keeper_keep(struct keeper *keeper)
 	while (!keeper->exited) {
 		wait_for_events(keeper, enforce(keeper));
 		drain_all(keeper);
+		input_relay_move(&keeper->input);
 		take_marks(keeper);
 		reap(keeper);
 	}
+	input_relay_close(&keeper->input);
 	drain_all(keeper);
 	take_marks(keeper);
 	stop_looking(keeper);
+	if (keeper->proxy > 0)
+		kill(keeper->proxy, SIGKILL);
 	write_down_end(keeper);
 }
 
@@ -352,19 +373,55 @@ static void keeper_fail(struct keeper *keeper, const char *reason)
 	clear(keeper);
 }
 
+static bool start_proxy(struct keeper *keeper, int *network)
+{
+	struct error error = { 0 };
+
+	keeper->proxy = keeper_proxy_start(&keeper->spec, network, &error);
+	if (error.code != ERROR_NONE)
+		tell(keeper->report, "refused %s", error.text);
+	return error.code == ERROR_NONE;
+}
+
+/* The read end of its standard input; -1: it has none, or (false) it could not be opened. */
+static bool open_input(struct keeper *keeper, int *in)
+{
+	const struct spec *spec = &keeper->spec;
+
+	*in = -1;
+	if (!spec->input_path)
+		return true;
+	*in = input_relay_open(&keeper->input, spec->input_path, spec->uid, spec->gid);
+	if (*in < 0)
+		tell(keeper->report, "refused its standard input cannot be opened: %s",
+		     strerror(errno));
+	return *in >= 0;
+}
+
 static bool keeper_launch(struct keeper *keeper)
 {
 	struct error error = { 0 };
 	enum child_fault fault = CHILD_NO_FAULT;
+	int in, network = -1;
 
 	if (!keeper->spec.arguments[0]) {
 		keeper_fail(keeper, keeper->spec.failure ? keeper->spec.failure
 		                                         : "there is no command to run");
 		return false;
 	}
+	if (!open_input(keeper, &in))
+		return false;
+	bool has_proxy = start_proxy(keeper, &network);
 	keeper->started_ms = clock_boot_ms();
-	keeper->pid =
-	    keeper_child_start(&keeper->spec, keeper->out[1], keeper->errors[1], &fault, &error);
+	if (has_proxy)
+		keeper->pid = keeper_child_start(&keeper->spec, in, keeper->out[1],
+		                                 keeper->errors[1], network, &fault, &error);
+	if (in >= 0)
+		close(in);
+	if (network >= 0)
+		close(network);
+	if (!has_proxy)
+		return false;
 	spec_wipe(&keeper->spec);
 	if (fault == CHILD_COMMAND_FAULT)
 		keeper_fail(keeper, error.text);
@@ -410,7 +467,8 @@ int keeper_main(const char *spec_file, const char *report_file, const char *stat
 {
 	struct keeper keeper = { .status = atoi(status_file),
 		                 .output = { .fd = -1 },
-		                 .error_output = { .fd = -1 } };
+		                 .error_output = { .fd = -1 },
+		                 .input = { .from = -1, .to = -1 } };
 	struct error error = { 0 };
 
 	keeper.report = atoi(report_file);

@@ -6,6 +6,7 @@
 #include <grp.h>
 #include <linux/close_range.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,7 +28,15 @@
 struct child_report {
 	int32_t step, reason;
 };
-enum child_step { STEP_CGROUP, STEP_FILES, STEP_LIMITS, STEP_USER, STEP_DIRECTORY, STEP_COMMAND };
+enum child_step {
+	STEP_CGROUP,
+	STEP_NETWORK,
+	STEP_FILES,
+	STEP_LIMITS,
+	STEP_USER,
+	STEP_DIRECTORY,
+	STEP_COMMAND,
+};
 
 _Noreturn static void give_up(int report, enum child_step step)
 {
@@ -48,11 +57,12 @@ static void reset_signals(void)
 	sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-static bool set_files(int out, int errors)
+/* `in` is negative where there is no input. */
+static bool set_files(int in, int out, int errors)
 {
-	int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	int from = in >= 0 ? in : open("/dev/null", O_RDONLY | O_CLOEXEC);
 
-	return nothing >= 0 && dup2(nothing, STDIN_FILENO) >= 0 && dup2(out, STDOUT_FILENO) >= 0 &&
+	return from >= 0 && dup2(from, STDIN_FILENO) >= 0 && dup2(out, STDOUT_FILENO) >= 0 &&
 	       dup2(errors, STDERR_FILENO) >= 0;
 }
 
@@ -122,13 +132,16 @@ static bool enter_directory(const struct spec *spec)
 	return home || chdir("/") == 0;
 }
 
-_Noreturn static void become(const struct spec *spec, int out, int errors, int report)
+_Noreturn static void become(const struct spec *spec, int in, int out, int errors, int network,
+                             int report)
 {
 	setsid();
 	reset_signals();
 	if (!cgroup_enter(&spec->group))
 		give_up(report, STEP_CGROUP);
-	if (!set_files(out, errors) || !close_others(CLOSE_RANGE_CLOEXEC))
+	if (network >= 0 && setns(network, CLONE_NEWNET) != 0)
+		give_up(report, STEP_NETWORK);
+	if (!set_files(in, out, errors) || !close_others(CLOSE_RANGE_CLOEXEC))
 		give_up(report, STEP_FILES);
 	if (!set_limits(spec))
 		give_up(report, STEP_LIMITS);
@@ -158,6 +171,9 @@ static enum child_fault keeper_child_explain(const struct spec *spec,
 	case STEP_CGROUP:
 		error_set(error, ERROR_UNAVAILABLE, "cannot enter its cgroup: %s", reason);
 		break;
+	case STEP_NETWORK:
+		error_set(error, ERROR_UNAVAILABLE, "cannot enter its network: %s", reason);
+		break;
 	case STEP_USER:
 		error_set(error, ERROR_UNAVAILABLE, "cannot become the user %lld: %s",
 		          (long long)spec->uid, reason);
@@ -172,8 +188,8 @@ static enum child_fault keeper_child_explain(const struct spec *spec,
 	return CHILD_SYSTEM_FAULT;
 }
 
-pid_t keeper_child_start(const struct spec *spec, int out, int errors, enum child_fault *fault,
-                         struct error *error)
+pid_t keeper_child_start(const struct spec *spec, int in, int out, int errors, int network,
+                         enum child_fault *fault, struct error *error)
 {
 	struct child_report said;
 	int report[2];
@@ -185,7 +201,7 @@ pid_t keeper_child_start(const struct spec *spec, int out, int errors, enum chil
 	}
 	pid_t pid = fork();
 	if (pid == 0)
-		become(spec, out, errors, report[1]);
+		become(spec, in, out, errors, network, report[1]);
 	close(report[1]);
 	if (pid < 0) {
 		error_set(error, ERROR_UNAVAILABLE, "cannot make a process: %s", strerror(errno));
@@ -212,7 +228,7 @@ _Noreturn static void become_hook(const struct spec *spec, const char *program, 
 	setsid();
 	reset_signals();
 	umask(022);
-	if (!set_files(out, out) || !close_others(0) || chdir("/") != 0)
+	if (!set_files(-1, out, out) || !close_others(0) || chdir("/") != 0)
 		_exit(126);
 	execve(program, arguments, spec->hook_environment);
 	_exit(127);
@@ -224,7 +240,7 @@ _Noreturn static void become_clean_up(const struct spec *spec, const struct cgro
 
 	setsid();
 	reset_signals();
-	if (!cgroup_enter(group) || nothing < 0 || !set_files(nothing, nothing) ||
+	if (!cgroup_enter(group) || nothing < 0 || !set_files(-1, nothing, nothing) ||
 	    !close_others(0) || !set_limits(spec) || !set_user(spec) || chdir("/") != 0)
 		_exit(126);
 	execve(spec->clean_up[0], spec->clean_up, spec->clean_up_environment);

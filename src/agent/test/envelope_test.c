@@ -67,6 +67,31 @@ static void pieces_of_output_are_read_as_they_were_written(void **state)
 	buffer_free(&bytes);
 }
 
+static void parts_of_input_are_read_as_they_were_written(void **state)
+{
+	struct buffer bytes = { 0 };
+	struct envelope envelope = { .kind = ENVELOPE_INPUT_CHUNK,
+		                     .input = { 7, 8, 9, TEXT("data"), true } };
+	struct envelope answer = { .kind = ENVELOPE_INPUT_TAKEN,
+		                   .input_taken = { 7, 13, true, TEXT("why") } };
+	struct envelope stop = { .kind = ENVELOPE_INPUT_STOP, .request_id = 7 };
+
+	(void)state;
+	struct envelope read = round_trip(&bytes, &envelope);
+	assert_int_equal(read.input.request_id, 7);
+	assert_int_equal(read.input.reservation_id, 8);
+	assert_int_equal(read.input.offset, 9);
+	assert_true(text_is(read.input.data, "data"));
+	assert_true(read.input.end);
+	read = round_trip(&bytes, &answer);
+	assert_int_equal(read.input_taken.request_id, 7);
+	assert_int_equal(read.input_taken.offset, 13);
+	assert_true(read.input_taken.closed);
+	assert_true(text_is(read.input_taken.error, "why"));
+	assert_int_equal(round_trip(&bytes, &stop).request_id, 7);
+	buffer_free(&bytes);
+}
+
 static void settings_are_read_as_they_were_written(void **state)
 {
 	struct buffer bytes = { 0 };
@@ -129,6 +154,7 @@ int main(void)
 		cmocka_unit_test(messages_are_read_as_they_were_written),
 		cmocka_unit_test(requests_for_output_are_read_as_they_were_written),
 		cmocka_unit_test(pieces_of_output_are_read_as_they_were_written),
+		cmocka_unit_test(parts_of_input_are_read_as_they_were_written),
 		cmocka_unit_test(settings_are_read_as_they_were_written),
 		cmocka_unit_test(what_is_cut_off_is_refused),
 		cmocka_unit_test(fields_that_are_not_known_are_passed_over),

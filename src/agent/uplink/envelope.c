@@ -39,6 +39,10 @@ void envelope_encode(struct buffer *buffer, const struct envelope *envelope)
 	Agent__OutputTaken taken = AGENT__OUTPUT_TAKEN__INIT;
 	Agent__OutputStop stop = AGENT__OUTPUT_STOP__INIT;
 	Agent__AgentSettings settings = AGENT__AGENT_SETTINGS__INIT;
+	Agent__SlotKey slot_key = AGENT__SLOT_KEY__INIT;
+	Agent__InputChunk input = AGENT__INPUT_CHUNK__INIT;
+	Agent__InputTaken input_taken = AGENT__INPUT_TAKEN__INIT;
+	Agent__InputStop input_stop = AGENT__INPUT_STOP__INIT;
 	struct arena arena = { 0 };
 
 	switch (envelope->kind) {
@@ -80,6 +84,30 @@ void envelope_encode(struct buffer *buffer, const struct envelope *envelope)
 		    string_of(envelope->settings.container_runtime, &arena);
 		settings.sign_in = envelope->settings.sign_in;
 		message.settings = &settings;
+		break;
+	case ENVELOPE_SLOT_KEY:
+		slot_key.reservation_id = envelope->reservation_id;
+		slot_key.key = string_of(envelope->key, &arena);
+		message.slot_key = &slot_key;
+		break;
+	case ENVELOPE_INPUT_CHUNK:
+		input.request_id = envelope->input.request_id;
+		input.reservation_id = envelope->input.reservation_id;
+		input.offset = envelope->input.offset;
+		input.data = bytes_of(envelope->input.data);
+		input.end = envelope->input.end;
+		message.input_chunk = &input;
+		break;
+	case ENVELOPE_INPUT_TAKEN:
+		input_taken.request_id = envelope->input_taken.request_id;
+		input_taken.offset = envelope->input_taken.offset;
+		input_taken.closed = envelope->input_taken.closed;
+		input_taken.error = string_of(envelope->input_taken.error, &arena);
+		message.input_taken = &input_taken;
+		break;
+	case ENVELOPE_INPUT_STOP:
+		input_stop.request_id = envelope->request_id;
+		message.input_stop = &input_stop;
 		break;
 	case ENVELOPE_EMPTY:
 		break;
@@ -133,6 +161,23 @@ static struct told_settings settings_of(const Agent__AgentSettings *settings)
 		                       .sign_in = settings->sign_in };
 }
 
+static struct input_chunk input_of(const Agent__InputChunk *chunk)
+{
+	return (struct input_chunk){ .request_id = chunk->request_id,
+		                     .reservation_id = chunk->reservation_id,
+		                     .offset = chunk->offset,
+		                     .data = text_from_bytes(chunk->data),
+		                     .end = chunk->end };
+}
+
+static struct input_taken input_taken_of(const Agent__InputTaken *taken)
+{
+	return (struct input_taken){ .request_id = taken->request_id,
+		                     .offset = taken->offset,
+		                     .closed = taken->closed,
+		                     .error = text_of(taken->error) };
+}
+
 /* Takes one part; false if there was another before. */
 static bool envelope_take_part(struct envelope *envelope, enum envelope_kind kind)
 {
@@ -140,6 +185,25 @@ static bool envelope_take_part(struct envelope *envelope, enum envelope_kind kin
 
 	envelope->kind = kind;
 	return is_first;
+}
+
+/* The parts about standard input; `good` is how the others were. */
+static bool envelope_take_input(struct envelope *envelope, const Agent__Envelope *message,
+                                bool good)
+{
+	if (message->input_chunk) {
+		good = good && envelope_take_part(envelope, ENVELOPE_INPUT_CHUNK);
+		envelope->input = input_of(message->input_chunk);
+	}
+	if (message->input_taken) {
+		good = good && envelope_take_part(envelope, ENVELOPE_INPUT_TAKEN);
+		envelope->input_taken = input_taken_of(message->input_taken);
+	}
+	if (message->input_stop) {
+		good = good && envelope_take_part(envelope, ENVELOPE_INPUT_STOP);
+		envelope->request_id = message->input_stop->request_id;
+	}
+	return good;
 }
 
 bool envelope_decode(struct text data, struct arena *arena, struct envelope *envelope)
@@ -177,5 +241,10 @@ bool envelope_decode(struct text data, struct arena *arena, struct envelope *env
 		good = good && envelope_take_part(envelope, ENVELOPE_SETTINGS);
 		envelope->settings = settings_of(message->settings);
 	}
-	return good;
+	if (message->slot_key) {
+		good = good && envelope_take_part(envelope, ENVELOPE_SLOT_KEY);
+		envelope->reservation_id = message->slot_key->reservation_id;
+		envelope->key = text_of(message->slot_key->key);
+	}
+	return envelope_take_input(envelope, message, good);
 }

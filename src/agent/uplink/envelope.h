@@ -24,6 +24,21 @@ struct output_chunk {
 	struct text error;
 };
 
+/* A part of the standard input of a task. */
+struct input_chunk {
+	int64_t request_id, reservation_id;
+	int64_t offset;
+	struct text data;
+	bool end;
+};
+
+/* What became of it. */
+struct input_taken {
+	int64_t request_id, offset;
+	bool closed;
+	struct text error;
+};
+
 /* How agents are to run that were not told otherwise; 0 or empty: not said. */
 struct told_settings {
 	int64_t heartbeat_ms, metrics_ms;
@@ -39,6 +54,10 @@ enum envelope_kind {
 	ENVELOPE_OUTPUT_TAKEN, /* everything before `taken` was passed on */
 	ENVELOPE_OUTPUT_STOP,
 	ENVELOPE_SETTINGS,
+	ENVELOPE_SLOT_KEY, /* requests to the slot `reservation_id` carry `key` */
+	ENVELOPE_INPUT_CHUNK,
+	ENVELOPE_INPUT_TAKEN,
+	ENVELOPE_INPUT_STOP,
 };
 
 /* Exactly what belongs to its kind is set. */
@@ -48,7 +67,11 @@ struct envelope {
 	struct output_request request;
 	struct output_chunk chunk;
 	struct told_settings settings;
-	int64_t request_id, taken; /* OUTPUT_TAKEN, OUTPUT_STOP */
+	struct input_chunk input;
+	struct input_taken input_taken;
+	int64_t request_id, taken; /* OUTPUT_TAKEN, OUTPUT_STOP, INPUT_STOP */
+	int64_t reservation_id;    /* SLOT_KEY */
+	struct text key;
 };
 
 void envelope_encode(struct buffer *buffer, const struct envelope *envelope);

@@ -298,6 +298,8 @@ bool container_plan(struct arena *arena, const struct run_settings *settings,
 	container_add(&words, "--rm");
 	add_value(&words, "--name", name);
 	container_add(&words, "--network=host");
+	if (plan->reads_input)
+		container_add(&words, "--interactive");
 	add_ulimits(&words);
 	if (is_podman)
 		add_place(&words, settings, order, spec);

@@ -202,12 +202,43 @@ static bool open_books(const struct run_settings *settings, int64_t reservation_
 	return false;
 }
 
+/* The part of an order on a GPU; -1: it has none there. */
+static int64_t guarded_part(const struct node_order *order, const uint8_t gpu[16])
+{
+	uint8_t uuid[16];
+
+	for (int64_t i = 0; i < order->part_count; i++)
+		if (uuid_parse(order->parts[i].uuid, uuid) && memcmp(uuid, gpu, sizeof(uuid)) == 0)
+			return i;
+	return -1;
+}
+
+static int64_t mib_up(int64_t bytes)
+{
+	return (bytes + (1 << MIB_SHIFT) - 1) >> MIB_SHIFT;
+}
+
+static void read_failures(const struct watch_gpu *gpu, const struct node_order *order,
+                          struct guard_reading *reading)
+{
+	reading->failures =
+	    min64(reading->failures, TIME_MS_MAX) + min64(gpu->failures, TIME_MS_MAX);
+	if (gpu->failures == 0 || gpu->last_failed_ms < reading->failed_ms)
+		return;
+	reading->failed_ms = gpu->last_failed_ms;
+	reading->failed_mib = mib_up(gpu->last_failed_bytes);
+	reading->failed_part = guarded_part(order, gpu->uuid);
+}
+
 /* The least limit and the highest peak of all GPUs. */
-static void read_books(struct watch *watch, int64_t reservation_id, struct guard_reading *reading)
+static void read_books(struct watch *watch, const struct node_order *order,
+                       struct guard_reading *reading)
 {
 	struct watch_gpu gpu;
 
-	*reading = (struct guard_reading){ .reservation_id = reservation_id };
+	*reading = (struct guard_reading){ .reservation_id = order->reservation_id,
+		                           .failed_part = -1,
+		                           .imports = watch_imports(watch) };
 	for (uint32_t i = 0; watch_gpu(watch, i, &gpu); i++) {
 		int64_t limit_mib = gpu.limit_bytes >> MIB_SHIFT;
 		int64_t peak_mib = gpu.peak_bytes >> MIB_SHIFT;
@@ -216,20 +247,19 @@ static void read_books(struct watch *watch, int64_t reservation_id, struct guard
 		reading->peak_mib = max64(reading->peak_mib, min64(peak_mib, limit_mib));
 		reading->refusals =
 		    min64(reading->refusals, TIME_MS_MAX) + min64(gpu.refusals, TIME_MS_MAX);
-		reading->refused_mib =
-		    max64(reading->refused_mib,
-		          (gpu.last_refused_bytes + (1 << MIB_SHIFT) - 1) >> MIB_SHIFT);
+		reading->refused_mib = max64(reading->refused_mib, mib_up(gpu.last_refused_bytes));
+		read_failures(&gpu, order, reading);
 	}
 }
 
-bool guarding_read(const struct run_settings *settings, int64_t reservation_id,
+bool guarding_read(const struct run_settings *settings, const struct node_order *order,
                    struct guard_reading *reading)
 {
 	struct watch watch;
 
-	if (!open_books(settings, reservation_id, &watch))
+	if (!open_books(settings, order->reservation_id, &watch))
 		return false;
-	read_books(&watch, reservation_id, reading);
+	read_books(&watch, order, reading);
 	watch_close(&watch);
 	return true;
 }
@@ -252,17 +282,15 @@ static bool is_elsewhere(int64_t pid)
 static void read_hidden(struct watch *watch, const struct node_order *order, struct buffer *hidden)
 {
 	struct watch_gpu gpu;
-	uint8_t uuid[16];
 
-	for (uint32_t number = 0; watch_gpu(watch, number, &gpu); number++)
-		for (int64_t i = 0; gpu.hidden_bytes > 0 && i < order->part_count; i++) {
-			struct hidden_reading reading = { order->reservation_id,
-				                          order->parts[i].uuid,
-				                          gpu.hidden_bytes >> MIB_SHIFT };
-			if (uuid_parse(order->parts[i].uuid, uuid) &&
-			    memcmp(uuid, gpu.uuid, sizeof(uuid)) == 0)
-				buffer_bytes(hidden, &reading, sizeof(reading));
-		}
+	for (uint32_t number = 0; watch_gpu(watch, number, &gpu); number++) {
+		int64_t part = gpu.hidden_bytes > 0 ? guarded_part(order, gpu.uuid) : -1;
+		if (part < 0)
+			continue;
+		struct hidden_reading reading = { order->reservation_id, order->parts[part].uuid,
+			                          gpu.hidden_bytes >> MIB_SHIFT };
+		buffer_bytes(hidden, &reading, sizeof(reading));
+	}
 }
 
 bool guarding_look(const struct run_settings *settings, const struct node_order *order,
@@ -287,7 +315,7 @@ bool guarding_look(const struct run_settings *settings, const struct node_order 
 			watch_measured(&watch, process->pid, uuid,
 			               process->memory_mib << MIB_SHIFT);
 	}
-	read_books(&watch, reservation_id, reading);
+	read_books(&watch, order, reading);
 	reading->changed = changed;
 	read_hidden(&watch, order, hidden);
 	watch_close(&watch);

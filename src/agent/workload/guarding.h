@@ -26,7 +26,7 @@ char *guarding_books(const struct run_settings *settings, int64_t reservation_id
 bool guarding_begin(const struct run_settings *settings, const struct node_order *order,
                     const struct run_plan *plan, struct error *error);
 /* Reads the counters; false if there is no segment. */
-bool guarding_read(const struct run_settings *settings, int64_t reservation_id,
+bool guarding_read(const struct run_settings *settings, const struct node_order *order,
                    struct guard_reading *reading);
 
 /* Marks the processes of this work that are not under its guard. Puts its limits right. Tells the

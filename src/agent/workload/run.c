@@ -335,6 +335,15 @@ static bool check_names(struct reading *reading)
 	       run_give_up(reading, "image", image, "the name of an image");
 }
 
+/* The first task of a job or all of them, as the job says. */
+static bool reads_input(const struct reading *reading)
+{
+	const char *tasks = member_text(reading->payload, "standard_input");
+
+	return strcmp(tasks, "all") == 0 ||
+	       (strcmp(tasks, "first") == 0 && reading->order->task == 0);
+}
+
 static void run_finish(struct reading *reading)
 {
 	struct run_plan *plan = reading->plan;
@@ -377,6 +386,7 @@ bool run_plan_task(struct arena *arena, const struct run_settings *settings,
 			environment_set(&reading.environment, "GPU_SCHEDULER_CHECKPOINT_PATH",
 			                plan->spec.checkpoint_path);
 		plan->container = container.image != NULL;
+		plan->reads_input = reads_input(&reading);
 		set_guard(&reading);
 		run_finish(&reading);
 		if (check_names(&reading) && plan->container)

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "agent/host/file.h"
+#include "agent/keeper/input.h"
 #include "agent/workload/folder.h"
 #include "agent/workload/guarding.h"
 #include "agent/workload/works_local.h"
@@ -121,9 +122,32 @@ void works_free(struct works *works)
 	free(works);
 }
 
+char *works_door_path(const struct works *works, int64_t reservation_id)
+{
+	return file_path("%s/slots/%" PRId64, works->settings.state_directory, reservation_id);
+}
+
 char *works_status_path(const struct works *works, int64_t reservation_id)
 {
 	return file_path("%s/works/%" PRId64, works->settings.state_directory, reservation_id);
+}
+
+char *works_input_path(const struct works *works, int64_t reservation_id)
+{
+	char *status = works_status_path(works, reservation_id);
+	char *path = input_path(status);
+
+	free(status);
+	return path;
+}
+
+char *works_input_offset_path(const struct works *works, int64_t reservation_id)
+{
+	char *status = works_status_path(works, reservation_id);
+	char *path = input_offset_path(status);
+
+	free(status);
+	return path;
 }
 
 void works_tell(struct work_process *process, enum input_kind kind, struct work_event event)
@@ -198,8 +222,8 @@ static void tell_exit(struct work_process *process, const struct keeper_status *
 		                    .host_peak_bytes = status->peak_bytes,
 		                    .cpu_ms = status->cpu_ms,
 		                    .message = message.data };
-	event.guarded =
-	    guarding_read(&process->works->settings.run, process->reservation_id, &event.guard);
+	event.guarded = process->order &&
+	                guarding_read(&process->works->settings.run, process->order, &event.guard);
 	works_tell(process, INPUT_EXITED, event);
 	buffer_free(&message);
 }
@@ -368,12 +392,19 @@ void works_erase(struct works *works, int64_t reservation_id)
 {
 	struct work_process *process = works_find(works, reservation_id);
 	char *path = works_status_path(works, reservation_id);
-	char *mark = keeper_mark_path(path);
+	char *mark = keeper_mark_path(path), *door = works_door_path(works, reservation_id);
+	char *input = input_path(path), *offset = input_offset_path(path);
 
 	unlink(path);
 	unlink(mark);
+	unlink(door);
+	unlink(input);
+	unlink(offset);
 	free(path);
 	free(mark);
+	free(door);
+	free(input);
+	free(offset);
 	guarding_end(&works->settings.run, reservation_id);
 	folder_end(&works->settings.run, reservation_id);
 	if (process)
@@ -387,8 +418,17 @@ bool works_slot(const struct works *works, int64_t reservation_id, struct works_
 	if (!process || !process->order || process->order->kind != ORDER_LOAD ||
 	    process->plan.port <= 0)
 		return false;
-	*slot = (struct works_slot){ process->plan.port, process->plan.health_path,
-		                     process->order->runtime, process->group };
+	const struct slot_door *door = &process->plan.door;
+	*slot = (struct works_slot){ .port = process->plan.port,
+		                     .own_network = process->plan.spec.own_network,
+		                     .public_port = door->port,
+		                     .key = door->port > 0 ? door->keys.agent : NULL,
+		                     .client_key = door->port > 0 ? door->keys.client : NULL,
+		                     .health_path = process->plan.health_path,
+		                     .runtime = process->order->runtime,
+		                     .group = process->group };
+	if (door->port == 0)
+		slot->public_port = slot->port;
 	slot->group.keeper = (pid_t)process->status.keeper;
 	return true;
 }

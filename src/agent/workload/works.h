@@ -66,7 +66,10 @@ void works_look(struct works *works);
 
 /* Where a slot listens and is asked whether it is ready. False: it is no slot here. */
 struct works_slot {
-	int64_t port;
+	int64_t port;     /* of the server */
+	bool own_network; /* where it alone can listen */
+	int64_t public_port;
+	const char *key, *client_key; /* to be asked there; NULL: none is needed */
 	const char *health_path;
 	int32_t runtime;     /* enum runtime */
 	struct cgroup group; /* its processes; belongs to the works */
@@ -87,6 +90,10 @@ int64_t works_owner(const struct cgroups *cgroups, const struct buffer *keepers,
  * here. To be freed. */
 char *works_output_directory(const char *state_directory, int64_t reservation_id, int64_t job_id,
                              int64_t task);
+/* Where the FIFO of a work's standard input is, and the offset up to which the agent has written
+ * to it: see keeper/input.h. To be freed. */
+char *works_input_path(const struct works *works, int64_t reservation_id);
+char *works_input_offset_path(const struct works *works, int64_t reservation_id);
 /* True if that is of a work that may write more. */
 bool works_is_writing(const struct works *works, int64_t reservation_id, int64_t job_id,
                       int64_t task);

@@ -183,6 +183,18 @@ static struct gateway_wish *wish_of(struct gateway_peer *peer, int64_t model_id)
 	return &peer->wishes[peer->wish_count++];
 }
 
+/* Whether the core has closed the slot for another model. */
+static bool is_closing(const struct gateways *gateways, int64_t slot_id)
+{
+	struct catalogue *catalogue = service_catalogue(gateways->service);
+
+	catalogue_lock(catalogue);
+	const struct slot_record *slot = catalogue_get(catalogue, RECORD_SLOT, slot_id, 0);
+	bool closing = slot && slot->closing_for != 0;
+	catalogue_unlock(catalogue);
+	return closing;
+}
+
 static int64_t model_of_slot(const struct gateways *gateways, int64_t slot_id)
 {
 	struct catalogue *catalogue = service_catalogue(gateways->service);
@@ -293,7 +305,8 @@ static bool count_or_lower(struct gateway_peer *peer, struct place *place)
 	renew(place);
 	if (place->lowered > 0)
 		return true;
-	if (wish->have < wish->peak) {
+	bool closing = place->slot_id != 0 && is_closing(peer->gateways, place->slot_id);
+	if (wish->have < wish->peak && !closing) {
 		wish->have++;
 		return true;
 	}

@@ -28,9 +28,9 @@ struct listing {
 	struct page page;
 	int64_t *tenants; /* more than one: their lists are merged. Sorted */
 	size_t tenant_count;
-	struct text name, label, label_value; /* data NULL: any */
-	int64_t from, room, skip;             /* in memory: where to start, and how many */
-	int64_t *ids;                         /* of jobs in memory, in order */
+	struct text name, user, label, label_value; /* data NULL: any */
+	int64_t from, room, skip;                   /* in memory: where to start, and how many */
+	int64_t *ids;                               /* of jobs in memory, in order */
 	size_t count;
 	int64_t total;
 	bool is_partial; /* `total` counts only what was looked at */
@@ -88,6 +88,9 @@ static bool read_words(struct request *request, struct listing *listing)
 	listing->name = query_get(query, "name");
 	if (listing->name.data && listing->name.size == 0)
 		listing->name.data = NULL;
+	listing->user = query_get(query, "user");
+	if (listing->user.data && listing->user.size == 0)
+		listing->user.data = NULL;
 	if (!label.data)
 		return true;
 	const char *equals = memchr(label.data, '=', label.size);
@@ -149,6 +152,8 @@ static bool job_list_matches(const struct listing *listing, const struct job_rec
 	             job_list_compare_ids))
 		return false;
 	if (listing->name.data && !text_starts(text_of(job->name), listing->name.data))
+		return false;
+	if (listing->user.data && !text_equal(text_of(job->user), listing->user))
 		return false;
 	if (!listing->label.data)
 		return true;
@@ -339,7 +344,7 @@ static bool wants(void *context, const struct job_record *job)
 
 static bool is_search(const struct listing *listing)
 {
-	return listing->name.data || listing->label.data;
+	return listing->name.data || listing->user.data || listing->label.data;
 }
 
 static bool read_archive(struct engine_request *engine, struct store *store, struct error *error)

@@ -86,6 +86,13 @@ static void job_logs_on_end(void *context, const struct error *error)
 		request_fail(request, &copy);
 		return;
 	}
+	/* Output that follows is not there now: the client must not take this for all of it. */
+	if (error) {
+		struct request *request = logs->request;
+		job_logs_drop(logs);
+		request_abort(request);
+		return;
+	}
 	job_logs_begin(logs, logs->offset > 0 ? logs->offset : 0);
 	if (logs->pending.size == 0)
 		job_logs_finish(logs);

@@ -94,6 +94,27 @@ static bool payload_text(struct job_payload *payload, const struct resource_fiel
 	return true;
 }
 
+/* One of the field's words. The first is the default and is not kept. */
+static bool payload_word(struct job_payload *payload, const struct resource_field *field,
+                         struct json_scan *scan, struct error *error)
+{
+	struct text value = { NULL, 0 };
+	int word = 0;
+
+	if (json_scan_kind(scan) != JSON_KIND_TEXT)
+		return field_refuse(field, error);
+	const char *start = scan->at;
+	if (!json_scan_text(scan, &value))
+		return false;
+	while (word < field->words->count && !text_is(value, field->words->at[word]))
+		word++;
+	if (word == field->words->count)
+		return field_refuse(field, error);
+	if (word > 0)
+		put_raw(payload, field, since(scan, start));
+	return true;
+}
+
 static bool job_payload_check_name(const struct resource_field *field, struct text key,
                                    struct error *error)
 {
@@ -161,6 +182,8 @@ bool job_payload_member(struct job_payload *payload, const struct resource_field
 
 	INVARIANT(field->in_payload);
 	const char *start = scan->at;
+	if (field->kind == VALUE_WORD)
+		return payload_word(payload, field, scan, error);
 	if (field->kind == VALUE_TEXTS || field->kind == VALUE_TEXT) {
 		bool read = (field->kind == VALUE_TEXTS ? payload_words : payload_text)(
 		    payload, field, scan, error);
@@ -238,6 +261,21 @@ void job_payload_show(struct json_writer *json, const char *payload, struct aren
 		else
 			json_put_raw(json, copy_key(arena, key), raw);
 	}
+}
+
+struct text job_payload_text(const char *payload, struct text name, struct arena *arena)
+{
+	struct json_scan scan = json_scan_of(text_of(payload), arena, NULL);
+	struct text key = { NULL, 0 }, value = { NULL, 0 };
+
+	if (!*payload || !json_scan_open(&scan, JSON_KIND_OBJECT))
+		return (struct text){ NULL, 0 };
+	while (json_scan_member(&scan, &key)) {
+		if (text_equal(key, name) && json_scan_kind(&scan) == JSON_KIND_TEXT)
+			return json_scan_text(&scan, &value) ? value : (struct text){ NULL, 0 };
+		json_scan_skip(&scan, NULL);
+	}
+	return (struct text){ NULL, 0 };
 }
 
 struct text job_payload_label(const char *payload, struct text name, struct arena *arena)

@@ -30,6 +30,8 @@ bool job_payload_finish(struct job_payload *payload, const struct secret_keys *k
  * shown as "sealed". What is not a payload is left out. */
 void job_payload_show(struct json_writer *json, const char *payload, struct arena *arena);
 
+/* A member of the payload that is a text; data NULL: there is none. */
+struct text job_payload_text(const char *payload, struct text name, struct arena *arena);
 /* The value of a label in the payload, or data NULL. */
 struct text job_payload_label(const char *payload, struct text name, struct arena *arena);
 

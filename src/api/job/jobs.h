@@ -19,6 +19,7 @@ void jobs_why(struct request *request);
 void jobs_events(struct request *request);
 void jobs_runs(struct request *request);
 void jobs_logs(struct request *request);
+void jobs_input(struct request *request);
 /* Answers with the output of a model's server, the last one that there is or was. */
 void job_logs_of_model(struct request *request, int64_t model_id);
 

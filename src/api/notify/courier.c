@@ -47,7 +47,11 @@ struct courier {
 	struct outcome *outcomes, **outcomes_end;
 	bool is_posted;
 	struct post post;
+	struct courier *next_abandoned;
 };
+
+/* Those that a thread may still use. They stay reachable: they are no leak. */
+static struct courier *abandoned_couriers;
 
 void parcel_free(struct parcel *parcel)
 {
@@ -265,7 +269,7 @@ static bool courier_join(struct courier *courier)
 	return all;
 }
 
-void courier_stop(struct courier *courier)
+bool courier_stop(struct courier *courier)
 {
 	pthread_mutex_lock(&courier->lock);
 	courier->ended = true;
@@ -276,7 +280,9 @@ void courier_stop(struct courier *courier)
 		pthread_mutex_lock(&courier->lock);
 		courier->abandoned = true;
 		pthread_mutex_unlock(&courier->lock);
-		return;
+		courier->next_abandoned = abandoned_couriers;
+		abandoned_couriers = courier;
+		return false;
 	}
 	for (struct receiver *at = courier->receivers, *next; at; at = next) {
 		next = at->next;
@@ -298,4 +304,5 @@ void courier_stop(struct courier *courier)
 	pthread_mutex_destroy(&courier->lock);
 	pthread_cond_destroy(&courier->wake);
 	free(courier);
+	return true;
 }

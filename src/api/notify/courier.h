@@ -2,6 +2,7 @@
 #ifndef API_NOTIFY_COURIER_H
 #define API_NOTIFY_COURIER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/error.h"
@@ -46,7 +47,8 @@ int64_t courier_waiting(struct courier *courier);
 enum { COURIER_GRACE_MS = 1000 };
 /* Waits for attempts under way, a little longer than the grace period, and frees undelivered
  * parcels. A thread that still hangs then, in a name lookup for example, is abandoned with its
- * memory: the process is about to end. */
-void courier_stop(struct courier *courier);
+ * memory: the process is about to end. False if there is such a thread: what `deliver` uses must
+ * stay then. */
+bool courier_stop(struct courier *courier);
 
 #endif

@@ -226,7 +226,7 @@ void notify_free(struct notify *notify)
 {
 	if (!notify)
 		return;
-	courier_stop(notify->courier);
+	bool has_ended = courier_stop(notify->courier);
 	loop_timer_clear(notify->loop, &notify->timer);
 	for (size_t i = 0; i < notify->tenants.capacity; i++)
 		free_tenant(notify->tenants.entries[i].value);
@@ -238,6 +238,8 @@ void notify_free(struct notify *notify)
 		parcel_free(parcel);
 	}
 	engine_pool_free(&notify->requests, NULL);
+	if (!has_ended)
+		return; /* a delivery that hangs may still read the means */
 	free_means(&notify->means);
 	pthread_mutex_destroy(&notify->lock);
 	free(notify);

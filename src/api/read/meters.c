@@ -113,6 +113,9 @@ void meters_event(struct meters *meters, const struct event *event, struct catal
 	case EVENT_TASK_UNGUARDED:
 		meters->notices[event->kind - EVENT_TASK_OVER]++;
 		break;
+	case EVENT_TASK_CROWDED:
+		meters->notices[NOTICE_CROWDED]++;
+		break;
 	case EVENT_JOB_SCHEDULED:
 		catalogue_lock(catalogue);
 		if (catalogue_job(catalogue, event->job_id, &job))

@@ -44,11 +44,17 @@ struct agents *agents_new(struct engine_port *port, const struct agents_settings
 	return agents;
 }
 
+void agents_end_all(struct agents_node *node, const char *reason)
+{
+	agents_output_end_all(node, reason);
+	agents_input_end_all(node, reason);
+}
+
 static void free_node(struct agents_node *node)
 {
 	if (node->stream)
 		agents_stream_end(node->stream, GRPC_UNAVAILABLE, "the scheduler is stopping");
-	agents_output_end_all(node, "the scheduler is stopping");
+	agents_end_all(node, "the scheduler is stopping");
 	legacy_free(node->legacy);
 	loop_timer_clear(node->agents->loop, &node->timer);
 	if (node->session)
@@ -56,6 +62,7 @@ static void free_node(struct agents_node *node)
 	free(node->works);
 	free(node->uses);
 	free(node->slots);
+	agents_keys_free(node);
 	free(node->name);
 	free(node);
 }
@@ -76,6 +83,7 @@ void agents_free(struct agents *agents)
 	for (size_t i = 0; i < agents->count; i++)
 		free_node(agents->list[i]);
 	agents_output_free(agents);
+	agents_input_free(agents);
 	free(agents->list);
 	text_map_free(&agents->nodes);
 	agents_samples_free(agents);
@@ -312,9 +320,14 @@ void agents_message(struct agents_node *node, const struct message *message,
                     struct agents_stream *from)
 {
 	struct session_outputs outputs = { 0 };
+	const struct agents_settings *settings = &node->agents->settings;
+	bool was_synced = session_is_synced(node->session);
 
 	tell_time(node);
 	session_message(node->session, now_ms(node->agents), message, &outputs);
+	/* It has told the keys of its slots by now, if they have any. */
+	if (!was_synced && session_is_synced(node->session) && settings->slots_changed)
+		settings->slots_changed(settings->context);
 	bool welcome = message->kind == MESSAGE_HELLO && from &&
 	               session_connection(node->session) == message->connection;
 	if (welcome && node->stream != from) {
@@ -335,7 +348,7 @@ void agents_message(struct agents_node *node, const struct message *message,
 void agents_disconnected(struct agents_node *node)
 {
 	session_disconnected(node->session, session_connection(node->session));
-	agents_output_end_all(node, "the node has no connection now: try again later");
+	agents_end_all(node, "the node has no connection now: try again later");
 	set_timer(node);
 }
 

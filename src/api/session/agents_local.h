@@ -35,12 +35,16 @@ struct agents_node {
 	struct legacy *legacy;
 	struct agents_output *outputs;
 	int output_count;
+	struct agents_input *inputs;
+	int input_count;
 	struct work_sample *works; /* what they used, by reservation: as the last beat said */
 	size_t work_count, work_capacity;
 	struct part_use *uses; /* as the last beat that measured said */
 	size_t use_count, use_capacity;
 	struct slot_sample *slots; /* as the last beat said */
 	size_t slot_count, slot_capacity;
+	struct slot_key *keys;
+	size_t key_count, key_capacity;
 };
 
 /* A command that came of what a node said. Nobody is answered over an exchange: it carries its
@@ -70,6 +74,8 @@ struct agents {
 	struct arena packing; /* of one envelope */
 	int64_t last_output_id;
 	struct agents_output *doomed; /* that end when the loop comes to it */
+	int64_t last_input_id;
+	struct agents_input *doomed_inputs;
 };
 
 /* The node, made where there is none yet. */
@@ -92,6 +98,9 @@ void agents_disconnected(struct agents_node *node);
  * ERROR_FORBIDDEN. */
 bool agents_may_speak(const struct identity *identity, const char *name, struct error *error);
 
+/* The connection of the node is gone: nothing is read from it or written to it any more. */
+void agents_end_all(struct agents_node *node, const char *reason);
+
 /* agents_stream.c */
 /* Sends an envelope; ends the stream if the node does not read. */
 void agents_stream_send(struct agents_stream *stream, const Agent__Envelope *envelope);
@@ -104,9 +113,18 @@ void agents_output_end_all(struct agents_node *node, const char *reason);
 /* Ends those that were to end soon. */
 void agents_output_free(struct agents *agents);
 
+/* agents_input.c: as for outputs */
+void agents_input_taken(struct agents_node *node, const Agent__InputTaken *taken);
+void agents_input_end_all(struct agents_node *node, const char *reason);
+void agents_input_free(struct agents *agents);
+
 /* agents_samples.c */
 void agents_take_beat(struct agents_node *node, const struct beat *beat);
 void agents_samples_free(struct agents *agents);
+
+/* agents_keys.c */
+void agents_take_key(struct agents_node *node, const Agent__SlotKey *told);
+void agents_keys_free(struct agents_node *node);
 
 /* legacy.c: for agents that are not ours. */
 /* A message to the node that `legacy` speaks for. */

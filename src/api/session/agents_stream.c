@@ -21,7 +21,7 @@ void agents_stream_end(struct agents_stream *stream, enum grpc_status status, co
 		node->stream = NULL;
 	request_finish(request, status, text);
 	if (node && !node->stream)
-		agents_output_end_all(node, "the node has no connection now: try again later");
+		agents_end_all(node, "the node has no connection now: try again later");
 }
 
 static void agents_stream_keep(struct agents_stream *stream, struct text bytes)
@@ -133,6 +133,10 @@ static void agents_stream_on_body(struct exchange *exchange, struct text part)
 		agents_stream_drop(stream, GRPC_INVALID_ARGUMENT, "this is not an agent.Envelope");
 	else if (envelope->output_chunk && stream->node)
 		agents_output_chunk(stream->node, envelope->output_chunk);
+	else if (envelope->slot_key && stream->node && stream->node->stream == stream)
+		agents_take_key(stream->node, envelope->slot_key);
+	else if (envelope->input_taken && stream->node)
+		agents_input_taken(stream->node, envelope->input_taken);
 	else if (envelope->message.len > 0)
 		agents_stream_take_message(stream, envelope->message);
 	arena_free(&arena);

@@ -49,14 +49,20 @@
 	  "Share of time in which memory is active, from 0 to 1.")                                 \
 	M(GPU_MEMORY_BYTES, GAUGE, "gpu_memory_bytes", "node, gpu, kind",                          \
 	  "Memory of the GPU: its capacity, and what occupies it by kind.")                        \
+	M(GPU_LOADING_SECONDS_TOTAL, COUNTER, "gpu_loading_seconds_total", "node, gpu",            \
+	  "Time in which models were loaded onto the GPU: its rate is the share of time spent "    \
+	  "loading.")                                                                              \
+	M(PROMISED_STARTS_TOTAL, COUNTER, "promised_starts_total", "outcome",                      \
+	  "Jobs that started after a start had been promised: as promised (kept) or later "       \
+	  "(late). Nine of ten should be kept.")                                                   \
 	M(SCHEDULING_LATENCY, HISTOGRAM, "scheduling_latency", "le",                               \
 	  "Seconds from queued to placed. The older name of scheduling_latency_seconds.")          \
 	M(SCHEDULING_LATENCY_SECONDS, HISTOGRAM, "scheduling_latency_seconds", "le",               \
 	  "Time from queued to placed.")                                                           \
 	M(PREEMPTIONS_TOTAL, COUNTER, "preemptions_total", "", "Jobs stopped to make room.")       \
 	M(TASK_NOTICES_TOTAL, COUNTER, "task_notices_total", "kind",                               \
-	  "Tasks that nodes reported: over their reservation, idle on their GPUs, or without "     \
-	  "the guard.")                                                                            \
+	  "Tasks that nodes reported: over their reservation, idle on their GPUs, without "        \
+	  "the guard, or crowded by others.")                                                      \
 	M(NODE_MISREPORTS_TOTAL, COUNTER, "node_misreports_total", "",                             \
 	  "Reports of nodes about work, GPUs or addresses that are not theirs.")                   \
 	M(SUBMISSIONS_TOTAL, COUNTER, "submissions_total", "", "Jobs accepted.")                   \

@@ -46,15 +46,17 @@ void client_call_begin(struct client_call *call, const struct client *client,
 		buffer_print(&call->key, "Idempotency-Key: %s", request->idempotency_key);
 		call->headers[count++] = call->key.data;
 	}
+	bool is_text = request->body && request->body_size == 0;
 	if (request->body)
-		call->headers[count++] = "Content-Type: application/json";
+		call->headers[count++] = is_text ? "Content-Type: application/json"
+		                                 : "Content-Type: application/octet-stream";
 	call->request = (struct fetch_request){
 		.method = request->method,
 		.url = call->url.data,
 		.server = call->server.data,
 		.headers = call->headers,
 		.body = request->body,
-		.body_size = request->body ? strlen(request->body) : 0,
+		.body_size = is_text ? strlen(request->body) : request->body_size,
 		.user_agent = "gpu-cli/" GPU_SCHEDULER_VERSION,
 		.ca_file = client->ca_file,
 		.connect_ms = client->connect_ms,
@@ -85,10 +87,15 @@ static void client_take_part(void *context, const char *data, size_t size)
 bool client_stream_open(struct client_stream *stream, const struct client *client, const char *path,
                         struct error *error)
 {
-	struct client_request request = { .method = "GET", .path = path };
+	return client_stream_send(stream, client,
+	                          &(struct client_request){ .method = "GET", .path = path }, error);
+}
 
+bool client_stream_send(struct client_stream *stream, const struct client *client,
+                        const struct client_request *request, struct error *error)
+{
 	stream->call = NEW(struct client_call);
-	client_call_begin(stream->call, client, &request);
+	client_call_begin(stream->call, client, request);
 	stream->call->request.part = client_take_part;
 	stream->call->request.context = stream;
 	stream->fetch = fetch_open(&stream->call->request, &stream->answer, error);

@@ -22,6 +22,7 @@ void client_close(struct client *client);
 struct client_request {
 	const char *method, *path;
 	const char *body;            /* NULL: none */
+	size_t body_size;            /* of one that is no text: not sent as JSON; 0: a text */
 	const char *idempotency_key; /* NULL: none */
 	int64_t most_ms;             /* 0: the client's */
 };
@@ -43,6 +44,9 @@ struct client_stream {
 /* Requests `path`. `part` and `context` must be set. False with a reason. */
 bool client_stream_open(struct client_stream *stream, const struct client *client, const char *path,
                         struct error *error);
+/* Like client_stream_open(), with any request; its body must last until the stream is closed. */
+bool client_stream_send(struct client_stream *stream, const struct client *client,
+                        const struct client_request *request, struct error *error);
 void client_stream_close(struct client_stream *stream);
 
 /* Explains an answer that is a refusal. */

@@ -23,6 +23,8 @@ static int run_whoami(const struct arguments *arguments)
 			   *name = member_text(answer, "name");
 		printf("Server   %s\n", session.server);
 		printf("Name     %s\n", *name ? name : "(not signed in)");
+		if (*member_text(answer, "user"))
+			printf("User     %s\n", member_text(answer, "user"));
 		printf("Role     %s\n", member_text(answer, "role"));
 		printf("Tenant   %s\n", *tenant ? tenant : "(all)");
 		if (session.tenant)

@@ -19,6 +19,8 @@ static const struct option options[] = {
 	       .words = "pending scheduled running completed failed cancelled preempted"),
 	OPTION("--name", "-n", "NAME", "those whose name begins so"),
 	OPTION("--label", "-l", "NAME=VALUE", "those with this label"),
+	OPTION("--mine", NULL, NULL, "those that you submitted"),
+	OPTION("--user", NULL, "USER", "those that USER submitted"),
 	OPTION("--array", NULL, "JOB", "those of the array that JOB belongs to",
 	       .completes = COMPLETES_JOBS),
 	OPTION("--since", NULL, "TIME", "those submitted since: 2h, or 2030-01-31T12:00:00Z"),
@@ -117,7 +119,7 @@ const struct cli_command list_command = {
 	.summary = "list jobs, the newest first",
 	.examples = "list\n"
 		    "list --state running,pending -o wide\n"
-		    "list --since 1h --watch\n"
+		    "list --mine --since 1h --watch\n"
 		    "list --label sweep=3 -o name\n"
 		    "list --columns id,name,working_directory,labels\n",
 	.options = options,

@@ -14,8 +14,8 @@
 /* What belongs to the old job alone. */
 static bool is_of_the_old_one(const struct resource_field *field, const json_t *value)
 {
-	static const char *const names[] = { "idempotency_key", "user", "depends_on", "check",
-		                             NULL };
+	static const char *const names[] = { "idempotency_key", "user",           "depends_on",
+		                             "check",           "standard_input", NULL };
 	for (const char *const *name = names; *name; name++)
 		if (strcmp(*name, field->name) == 0)
 			return true;

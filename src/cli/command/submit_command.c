@@ -6,6 +6,7 @@
 
 #include "cli/command/submit.h"
 #include "cli/commands.h"
+#include "cli/job/job_input.h"
 #include "cli/job/job_request.h"
 #include "cli/job/job_watch.h"
 #include "cli/listing.h"
@@ -139,11 +140,17 @@ json_t *submit_send(struct session *session, json_t *job, int *status)
 	return answer;
 }
 
-/* The job is taken in: its answer, or NULL with what to end with. */
-static json_t *submit_one(struct session *session, int *status)
+/* The job is taken in: its answer, or NULL with what to end with. With `input`, its first task has
+ * standard input where there is any; then it says whether a task has. */
+static json_t *submit_one(struct session *session, bool *input, int *status)
 {
 	struct error error = { 0 };
 	json_t *job = job_request(session, &error);
+	if (job && input && !json_object_get(job, "standard_input") && job_input_is_there())
+		json_object_set_new(job, "standard_input", json_string("first"));
+	if (input)
+		*input = *member_text(job, "standard_input") &&
+		         strcmp(member_text(job, "standard_input"), "none") != 0;
 	if (job)
 		return submit_send(session, job, status);
 	*status = cli_misused(session->command, "%s", error.text);
@@ -209,7 +216,7 @@ static int run_submit(const struct arguments *arguments)
 		return job_file_submit(arguments);
 	if (!session_open(&session, arguments, &status))
 		return status;
-	json_t *answer = submit_one(&session, &status);
+	json_t *answer = submit_one(&session, NULL, &status);
 	if (answer) {
 		submit_say(&session, answer);
 		warn_of_impossible(&session, answer);
@@ -231,17 +238,19 @@ static int run_submit(const struct arguments *arguments)
 static int run_run(const struct arguments *arguments)
 {
 	struct session session;
+	bool input = false;
 	int status;
 	if (!session_open(&session, arguments, &status))
 		return CLI_NO_JOB;
 	job_watch_catch();
-	json_t *answer = submit_one(&session, &status);
+	json_t *answer = submit_one(&session, &input, &status);
 	if (answer) {
 		warn_of_impossible(&session, answer);
 		status =
 		    job_watch(&session, &(struct job_watch){ .job = member_text(answer, "job_id"),
 		                                             .output = true,
 		                                             .cancels = true,
+		                                             .input = input,
 		                                             .quiet = !isatty(STDERR_FILENO),
 		                                             .task = -1 });
 	} else if (status != CLI_FINE) {
@@ -282,11 +291,13 @@ const struct cli_command run_command = {
 	.name = "run",
 	.arguments = "[OPTION...] [--] COMMAND [ARGUMENT...]",
 	.summary = "submit a job, show its output, exit with its code",
-	.details = "Ctrl-C cancels the job and waits for its end; a second one leaves at once. It\n"
+	.details = "Its standard input goes to the first task, or to those of --stdin. Ctrl-C\n"
+		   "cancels the job and waits for its end; a second one leaves at once. It\n"
 		   "ends with the job's code; with 125 where the job could not be run or was\n"
 		   "cancelled by others, and 130 after Ctrl-C. The output of several tasks has\n"
 		   "the task's number before each line.\n",
 	.examples = "run --gpus 1 -- nvidia-smi\n"
+		    "run --gpus 1 -- python score.py <samples.json >scores.json\n"
 		    "run --gpus 2 --tasks 4 python train.py --epochs 3\n",
 	.fields = &job_resource,
 	.without = "--array --hold",

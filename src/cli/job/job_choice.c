@@ -14,6 +14,8 @@
 const struct option job_choice_options[] = {
 	OPTION("--name", "-n", "NAME", "all of this name that have not finished"),
 	OPTION("--label", "-l", "NAME=VALUE", "all with this label"),
+	OPTION("--mine", NULL, NULL, "all that you submitted"),
+	OPTION("--user", NULL, "USER", "all that USER submitted"),
 	OPTION("--array", NULL, "JOB", "all of the array that JOB belongs to",
 	       .completes = COMPLETES_JOBS),
 	OPTION("--state", "-s", "STATE,...", "all in one of these states",
@@ -24,7 +26,7 @@ const struct option job_choice_options[] = {
 bool job_choice_is_made(const struct arguments *arguments)
 {
 	for (const struct option *option = job_choice_options; option->name; option++)
-		if (arguments_value(arguments, option->name))
+		if (arguments_has(arguments, option->name))
 			return true;
 	return false;
 }
@@ -41,6 +43,7 @@ static void add_query(struct buffer *query, const char *key, const char *value)
 struct sieve {
 	const char *name; /* whole; NULL: any */
 	const char *array_id;
+	const char *user; /* the service chooses by it too, where it is recent enough */
 	int64_t since_ms;
 };
 
@@ -49,6 +52,8 @@ static bool passes(const struct sieve *sieve, const json_t *job)
 	if (sieve->name && strcmp(member_text(job, "name"), sieve->name) != 0)
 		return false;
 	if (sieve->array_id && strcmp(member_text(job, "array_id"), sieve->array_id) != 0)
+		return false;
+	if (sieve->user && strcmp(member_text(job, "user"), sieve->user) != 0)
 		return false;
 	return member_moment(job, "submitted_at") >= sieve->since_ms;
 }
@@ -67,6 +72,17 @@ static bool find_array(struct session *session, const char *id, struct sieve *si
 	       error_set(error, ERROR_INVALID, "%.40s is not part of an array", id);
 }
 
+bool job_choice_user(struct session *session, const char **user, struct error *error)
+{
+	bool mine = arguments_has(session->arguments, "--mine");
+	*user = arguments_value(session->arguments, "--user");
+	if (mine && *user)
+		return error_set(error, ERROR_INVALID, "give --mine or --user, not both");
+	if (mine)
+		*user = session_user(session, error);
+	return !mine || *user;
+}
+
 static bool read_sieve(struct session *session, bool exact, struct sieve *sieve,
                        struct error *error)
 {
@@ -82,6 +98,8 @@ static bool read_sieve(struct session *session, bool exact, struct sieve *sieve,
 			return false;
 		sieve->since_ms = moment >= 0 ? moment : clock_unix_ms() - ms;
 	}
+	if (!job_choice_user(session, &sieve->user, error))
+		return false;
 	return !array || find_array(session, array, sieve, error);
 }
 
@@ -99,6 +117,7 @@ static bool list_state(struct session *session, const char *state, const struct 
 	add_query(&query, "label", arguments_value(arguments, "--label"));
 	add_query(&query, "sort", arguments_value(arguments, "--sort"));
 	add_query(&query, "tenant_id", session->only);
+	add_query(&query, "user", sieve->user);
 	bool sifts = sieve->name || sieve->array_id ||
 	             (sieve->since_ms != INT64_MIN && arguments_value(arguments, "--sort"));
 	json_t *jobs = session_list(session, "/api/v1/jobs", query.data, "jobs",

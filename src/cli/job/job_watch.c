@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/number.h"
 #include "cli/client/stream.h"
+#include "cli/job/job_input.h"
 #include "cli/text/quantity.h"
 #include "cli/text/text_width.h"
 #include "json/member.h"
@@ -39,6 +40,7 @@ struct watching {
 	struct session *session;
 	const struct job_watch *watch;
 	struct stream *stream;
+	struct job_input *input; /* NULL: none is passed on, or no more */
 	struct tail *tails;
 	size_t tail_count;
 	json_t *job;
@@ -249,27 +251,6 @@ static void job_watch_read_events(struct watching *watching)
 	}
 }
 
-static void wait_for_more(struct watching *watching)
-{
-	struct pollfd polls[TAILS_MAX + 1];
-	nfds_t count = 0;
-	for (size_t i = 0; i < watching->tail_count; i++)
-		if (watching->tails[i].stream.fetch)
-			polls[count++] = (struct pollfd){
-				.fd = fetch_descriptor(watching->tails[i].stream.fetch),
-				.events = POLLIN,
-			};
-	if (watching->stream)
-		polls[count++] =
-		    (struct pollfd){ .fd = stream_descriptor(watching->stream), .events = POLLIN };
-	int64_t left = max64(watching->look_ms - clock_unix_ms(), 0);
-	poll(polls, count, (int)min64(left, SOON_MS));
-	for (size_t i = 0; i < watching->tail_count; i++)
-		if (watching->tails[i].stream.fetch)
-			read_tail(watching, &watching->tails[i]);
-	job_watch_read_events(watching);
-}
-
 static void cancel(struct watching *watching)
 {
 	struct session *session = watching->session;
@@ -284,6 +265,46 @@ static void cancel(struct watching *watching)
 		fprintf(stderr, "%s could not be cancelled: %s\n", watching->watch->job,
 		        error.text);
 	watching->look_ms = 0;
+}
+
+/* A run that cannot get what an earlier one was given must not take the rest for all of it. */
+static void pass_input(struct watching *watching)
+{
+	struct error error = { 0 };
+
+	if (!watching->input || job_input_advance(watching->input, watching->job, &error))
+		return;
+	job_input_free(watching->input);
+	watching->input = NULL;
+	if (error.code == ERROR_NONE)
+		return;
+	fprintf(stderr, "standard input of %s: %s\n", watching->watch->job, error.text);
+	if (!watching->cancelled)
+		cancel(watching);
+}
+
+static void wait_for_more(struct watching *watching)
+{
+	struct pollfd polls[TAILS_MAX + 2];
+	nfds_t count = 0;
+	for (size_t i = 0; i < watching->tail_count; i++)
+		if (watching->tails[i].stream.fetch)
+			polls[count++] = (struct pollfd){
+				.fd = fetch_descriptor(watching->tails[i].stream.fetch),
+				.events = POLLIN,
+			};
+	if (watching->stream)
+		polls[count++] =
+		    (struct pollfd){ .fd = stream_descriptor(watching->stream), .events = POLLIN };
+	if (watching->input)
+		polls[count++] = job_input_poll(watching->input);
+	int64_t left = max64(watching->look_ms - clock_unix_ms(), 0);
+	poll(polls, count, (int)min64(left, SOON_MS));
+	for (size_t i = 0; i < watching->tail_count; i++)
+		if (watching->tails[i].stream.fetch)
+			read_tail(watching, &watching->tails[i]);
+	job_watch_read_events(watching);
+	pass_input(watching);
 }
 
 static int code_of(const struct watching *watching)
@@ -340,7 +361,10 @@ int job_watch(struct session *session, const struct job_watch *watch)
 
 	watching.tails = memory_zero(TAILS_MAX, sizeof(*watching.tails));
 	watching.stream = stream_open(&session->client, "jobs", &unused);
+	if (watch->input)
+		watching.input = job_input_new(&session->client, watch->job);
 	int status = stay(&watching);
+	job_input_free(watching.input);
 	for (size_t i = 0; i < watching.tail_count; i++)
 		client_stream_close(&watching.tails[i].stream);
 	stream_close(watching.stream);

@@ -11,6 +11,7 @@ struct job_watch {
 	bool quiet;   /* say nothing about its states */
 	bool any_end; /* however it ends is fine */
 	int64_t task; /* only this one's output; -1: all */
+	bool input;   /* passes standard input on to the tasks that have one */
 };
 
 /* From here on an interruption does not end the program: it is what `cancels` heeds. */

@@ -83,7 +83,7 @@ static int cancel_filtered(struct slurm_call *call)
 	const char *partition = slurm_option(call, "--partition");
 	struct error error = { 0 };
 	struct buffer states = { 0 };
-	json_t *session = NULL;
+	const char *me = NULL;
 	int status = 0;
 	size_t place;
 	const json_t *job;
@@ -91,8 +91,10 @@ static int cancel_filtered(struct slurm_call *call)
 		name = slurm_option(call, "--jobname");
 	if (!job_row_states(state ? state : "PD,CF,R", &states, &error))
 		return slurm_fail(call, "%s", error.text);
-	if (slurm_given(call, "--me"))
-		session = session_get(&call->session, "/api/v1/session", &error);
+	if (slurm_given(call, "--me") && !(me = session_user(&call->session, &error))) {
+		buffer_free(&states);
+		return slurm_fail(call, "%s", error.text);
+	}
 	json_t *jobs = slurm_jobs(call, states.data, JOBS_MOST);
 	buffer_free(&states);
 	json_array_foreach(jobs, place, job)
@@ -100,12 +102,11 @@ static int cancel_filtered(struct slurm_call *call)
 		const char *user = member_text(job, "user");
 		const char *label = member_text(json_object_get(job, "node_labels"), "partition");
 		if (slurm_in_list(slurm_option(call, "--user"), user) &&
-		    (!session || strcmp(user, member_text(session, "user")) == 0) &&
+		    (!me || strcmp(user, me) == 0) &&
 		    slurm_in_list(name, member_text(job, "name")) &&
 		    slurm_in_list(partition, *label ? label : "all"))
 			status |= cancel(call, member_text(job, "id"));
 	}
-	json_decref(session);
 	if (!jobs)
 		return 1;
 	json_decref(jobs);

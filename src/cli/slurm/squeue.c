@@ -32,21 +32,6 @@ static const struct option options[] = {
 	{ 0 },
 };
 
-/* The user that the service knows the caller as. */
-static const char *own_name(struct slurm_call *call)
-{
-	struct error error = { 0 };
-	json_t *session = session_get(&call->session, "/api/v1/session", &error);
-	const char *name = member_text(session, "user");
-	if (!*name)
-		name = member_text(session, "subject");
-	if (!*name)
-		name = member_text(session, "id");
-	name = arena_string(&call->session.arena, name);
-	json_decref(session);
-	return name;
-}
-
 static bool is_wanted(struct slurm_call *call, const struct job_row *row, const char *me)
 {
 	const json_t *job = row->job;
@@ -125,8 +110,12 @@ static int squeue_run(struct slurm_call *call)
 	if (!job_row_states(wanted, &states, &error))
 		slurm_fail(call, "%s", error.text);
 	else if (read_format(call, &format) && slurm_open(call)) {
-		const char *me = slurm_given(call, "--me") ? own_name(call) : NULL;
-		while ((status = print_once(call, &format, states.data, me)) == 0 && seconds)
+		bool mine = slurm_given(call, "--me");
+		const char *me = mine ? session_user(&call->session, &error) : NULL;
+		if (mine && !me)
+			slurm_fail(call, "%s", error.text);
+		while ((me || !mine) &&
+		       (status = print_once(call, &format, states.data, me)) == 0 && seconds)
 			sleep((unsigned)atoi(seconds) > 0 ? (unsigned)atoi(seconds) : 1);
 	}
 	buffer_free(&states);

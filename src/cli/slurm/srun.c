@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/job/job_input.h"
 #include "cli/job/job_watch.h"
 #include "cli/slurm/submission.h"
 #include "json/member.h"
@@ -43,8 +44,11 @@ static int run_there(struct slurm_call *call)
 	char directory[PATH_MAX];
 	submission_begin(&job, &asked, directory, sizeof(directory));
 	json_t *request = slurm_request(&job, &error);
+	bool input = job_input_is_there();
 	if (!request)
 		return slurm_fail(call, "%s", error.text);
+	if (input)
+		json_object_set_new(request, "standard_input", json_string("all"));
 	submission_warn(call, &asked);
 	if (!slurm_open(call)) {
 		json_decref(request);
@@ -59,6 +63,7 @@ static int run_there(struct slurm_call *call)
 	                                                   .output = true,
 	                                                   .cancels = true,
 	                                                   .quiet = true,
+	                                                   .input = input,
 	                                                   .task = -1 });
 	json_decref(answer);
 	return status;

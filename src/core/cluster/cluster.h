@@ -39,7 +39,8 @@ struct gpu {
 	int gpu_type;           /* number of its type in the cluster */
 	int64_t promised_ms;    /* from when a promise counts on it; INT64_MAX: none does */
 	int64_t promised_to;    /* the job of that promise */
-	int64_t mark_mib;       /* scratch of a search for victims; see clear.c */
+	int64_t kept_for; /* the model whose slots alone are placed here; 0: all. See rotation.h */
+	int64_t mark_mib; /* scratch of a search for victims; see clear.c */
 	int32_t mark_owners, mark_whole;
 	int counted_type; /* what scarcity.c counted of it as free, and where */
 	int32_t counted_milli;

@@ -28,5 +28,6 @@ void node_copy_empty(struct node_copy *copy, const struct node *node)
 		gpu->r.healthy = true;
 		gpu->r.hot = false;
 		gpu->promised_ms = INT64_MAX;
+		gpu->kept_for = 0;
 	}
 }

@@ -489,4 +489,5 @@ void models_free(struct models *models)
 	text_map_free(&models->by_name);
 	ranktree_free(&models->wanting);
 	ranktree_free(&models->claimants);
+	ranktree_free(&models->closing);
 }

@@ -23,6 +23,7 @@ struct slot;
 struct model_counts {
 	int32_t coming, ready, stopping, routable;
 	int32_t leaving; /* of those that are coming or ready, on nodes that are drained */
+	int32_t closing; /* of those that are ready, closed for another model */
 };
 
 /* Requests that wait for a place, oldest first. Volatile; see route.h. */
@@ -54,6 +55,7 @@ struct model {
 	uint64_t failed_version; /* of the index: nothing came free since it did not fit; 0: none */
 	struct {
 		uint64_t version, cold; /* of the index and of the cold slots, likewise */
+		int64_t retry_ms;       /* when time alone may have changed that */
 	} evict_failed;
 	struct {
 		uint64_t change_seq; /* of the pass: nothing changed since no victims were found */
@@ -70,6 +72,7 @@ struct models {
 	size_t count, capacity;
 	struct ranktree wanting;   /* models that may want another slot: see replica.h */
 	struct ranktree claimants; /* slots that have a claim, by id */
+	struct ranktree closing;   /* slots that are closed for a model, by id */
 	struct map slots;          /* struct slot *, by id */
 };
 

@@ -10,7 +10,8 @@
 /* What it wants, whether or not it backs off. */
 static enum want want_of(const struct model *model)
 {
-	int64_t have = model->counts.coming + model->counts.ready - model->counts.leaving;
+	int64_t have = model->counts.coming + model->counts.ready - model->counts.leaving -
+	               model->counts.closing;
 	int64_t waiting = model->waiting.count;
 
 	if (model->r.removed || model->gone)

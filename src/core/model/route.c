@@ -159,7 +159,7 @@ static void count_active(struct sched *sched, struct slot *slot, int64_t change)
 	slot->r.used_ms = sched_now(sched);
 	route_list(slot);
 	list_rivals(node);
-	if (slot->cold)
+	if (slot->cold || slot->r.closing_for != 0)
 		slot_settle(sched, slot);
 }
 
@@ -295,6 +295,7 @@ bool route_request(struct sched *sched, const struct request_command *request, s
 	entry->model = model;
 	entry->request_lease_ms = request->lease_ms ? request->lease_ms : sched->config.lease_ms;
 	entry->number = ++routes->last_number;
+	entry->since_ms = sched_now(sched);
 	map_put(&routes->by_id, entry->id, entry);
 	struct slot *slot = request->slot_id != 0 ? named : best_slot(model);
 	if (request->slot_id == 0 && route_is_refused(sched, entry)) {
@@ -406,6 +407,7 @@ void route_expire(struct sched *sched)
 
 void route_reset(struct sched *sched)
 {
+	rotation_reset(sched);
 	for (size_t m = 0; m < sched->models.count; m++) {
 		struct model *model = sched->models.all[m];
 		route_end_all(sched, model, ROUTE_ENDED, "all routers restart");

@@ -32,6 +32,7 @@ struct request_entry {
 	struct slot *slot;                  /* in flight there; NULL: waits */
 	struct request_entry *next, *back;  /* in its model's queue, or among its slot's leases */
 	int64_t number;                     /* order of arrival */
+	int64_t since_ms;                   /* when it arrived */
 	int64_t request_lease_ms, until_ms; /* in flight: expires then, if not renewed */
 	int32_t heap_index;                 /* in routes.leases; -1 */
 };

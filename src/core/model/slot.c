@@ -55,6 +55,17 @@ static void count_loading(struct slot *slot, int sign)
 		slot->reservation->parts[i].gpu->loading += sign;
 }
 
+/* Out of the list of those that are closed. */
+static void end_closing(struct sched *sched, struct slot *slot)
+{
+	if (slot->r.closing_for == 0)
+		return;
+	slot->r.closing_for = 0;
+	slot->model->counts.closing--;
+	ranktree_remove(&sched->models.closing, slot->r.id, 0);
+	sched_dirty_slot(sched, slot);
+}
+
 static void set_state(struct sched *sched, struct slot *slot, enum slot_state state)
 {
 	enum slot_state before = (enum slot_state)slot->r.state;
@@ -68,6 +79,9 @@ static void set_state(struct sched *sched, struct slot *slot, enum slot_state st
 		ranktree_remove(&sched->models.claimants, slot->r.id, 0);
 	if (slot_holds_up(slot))
 		count_loading(slot, 1);
+	if (before == SLOT_LOADING)
+		rotation_loaded(sched, slot, sched_now(sched) - slot->r.ordered_ms);
+	end_closing(sched, slot);
 	sched_dirty_slot(sched, slot);
 }
 
@@ -96,6 +110,10 @@ void slot_link(struct sched *sched, struct slot *slot)
 		count_loading(slot, 1);
 	if (slot->r.state == SLOT_WAITING)
 		ranktree_insert(&sched->models.claimants, slot->r.id, 0, slot);
+	if (slot->r.closing_for != 0) {
+		model->counts.closing++;
+		ranktree_insert(&sched->models.closing, slot->r.id, 0, slot);
+	}
 }
 
 static void unlink_slot(struct sched *sched, struct slot *slot)
@@ -103,6 +121,7 @@ static void unlink_slot(struct sched *sched, struct slot *slot)
 	struct model *model = slot->model;
 	size_t at = 0;
 
+	end_closing(sched, slot);
 	--*slot_count_of(slot);
 	if (slot_holds_up(slot))
 		count_loading(slot, -1);
@@ -275,6 +294,27 @@ void slot_drop(struct sched *sched, struct slot *slot)
 	INVARIANT(slot->reservation->phase == PHASE_CLAIM);
 	INVARIANT(slot->r.state == SLOT_WAITING);
 	slot_leave(sched, slot);
+}
+
+void slot_close(struct sched *sched, struct slot *slot, const struct model *model)
+{
+	INVARIANT(slot->r.state == SLOT_READY && slot->r.closing_for == 0);
+	INVARIANT(slot->model != model && slot->linked);
+	slot->r.closing_for = model->r.id;
+	slot->model->counts.closing++;
+	ranktree_insert(&sched->models.closing, slot->r.id, 0, slot);
+	sched_dirty_slot(sched, slot);
+	slot_settle(sched, slot);
+	replica_list(sched, slot->model);
+}
+
+void slot_open(struct sched *sched, struct slot *slot)
+{
+	INVARIANT(slot->r.state == SLOT_READY && slot->r.closing_for != 0);
+	end_closing(sched, slot);
+	slot_settle(sched, slot);
+	route_serve(sched, slot->model);
+	replica_list(sched, slot->model);
 }
 
 void slot_vanished(struct sched *sched, struct slot *slot)
@@ -518,7 +558,8 @@ static void set_routable(struct slot *slot)
 {
 	struct model *model = slot->model;
 	const struct node *node = slot->reservation->node;
-	bool routable = slot->linked && slot->r.state == SLOT_READY && node_is_open(node);
+	bool routable = slot->linked && slot->r.state == SLOT_READY && slot->r.closing_for == 0 &&
+	                node_is_open(node);
 	bool leaving = slot->linked && slot->r.state != SLOT_STOPPING && node->r.draining;
 	int32_t before = model->counts.routable;
 

@@ -28,8 +28,8 @@ struct slot {
 	int32_t timer_index;          /* in sched.slot_timers; -1 */
 	int64_t timer_ms;             /* loading: when that takes too long; ready: when it may be
 	                                 cold; INT64_MAX */
-	bool routable;                /* ready, on a node that is online, has reported and is not
-	                                 drained */
+	bool routable;                /* ready and not closed, on a node that is online, has
+	                                 reported and is not drained */
 	bool leaving;                 /* counted in its model's `leaving` */
 	int32_t rival_index;          /* in its node's list of rivals; -1 */
 	bool cold;                    /* ready and idle beyond its time to live */
@@ -57,6 +57,10 @@ void slot_granted(struct sched *sched, struct slot *slot);
 void slot_stop(struct sched *sched, struct slot *slot, bool released);
 /* A claim is given up. */
 void slot_drop(struct sched *sched, struct slot *slot);
+/* It takes no more requests, and may go for that model alone once it has none. */
+void slot_close(struct sched *sched, struct slot *slot, const struct model *model);
+/* It takes requests again. */
+void slot_open(struct sched *sched, struct slot *slot);
 /* It is not there any more, or its node is given up: requests are tried
  * elsewhere, its memory is free. */
 void slot_vanished(struct sched *sched, struct slot *slot);

@@ -75,7 +75,8 @@ static void slot_load_check_slot(const struct slot *slot, struct model_counts *c
                                  int64_t *places)
 {
 	const struct node *node = slot->reservation->node;
-	bool routable = slot->r.state == SLOT_READY && node_is_open(node);
+	bool routable =
+	    slot->r.state == SLOT_READY && slot->r.closing_for == 0 && node_is_open(node);
 
 	INVARIANT(slot->linked && slot->reservation->slot == slot && suits(slot));
 	INVARIANT(slot->r.id == slot->reservation->id);
@@ -87,6 +88,8 @@ static void slot_load_check_slot(const struct slot *slot, struct model_counts *c
 	counts->ready += slot->r.state == SLOT_READY;
 	counts->stopping += slot->r.state == SLOT_STOPPING;
 	counts->routable += routable;
+	INVARIANT(slot->r.closing_for == 0 || slot->r.state == SLOT_READY);
+	counts->closing += slot->r.closing_for != 0;
 	counts->leaving += slot->r.state != SLOT_STOPPING && node->r.draining;
 	*places += routable ? slot->r.concurrency : 0;
 }
@@ -107,6 +110,7 @@ static void check_model(const struct sched *sched, const struct model *model)
 	INVARIANT(counts.stopping == model->counts.stopping);
 	INVARIANT(counts.routable == model->counts.routable && places == model->capacity);
 	INVARIANT(counts.leaving == model->counts.leaving);
+	INVARIANT(counts.closing == model->counts.closing);
 	for (size_t i = 0; i < model->slot_count; i++)
 		INVARIANT((model->slots[i]->rival_index >= 0) ==
 		          (model->slots[i]->routable && counts.routable > ROUTE_SCAN));

@@ -1,6 +1,7 @@
 /* fit.c - the checks that decide whether a GPU and a node take a task */
 #include "core/place/fit.h"
 
+#include "core/model/model.h"
 #include "core/place/placement.h"
 #include "core/place/rules.h"
 #include "core/queue/job.h"
@@ -158,12 +159,18 @@ static bool is_promised(const struct placement *placement, const struct search *
 	       !(search->job && promise_yields(placement, gpu->promised_to, search->job));
 }
 
+/* Kept for another model: only slots stay away. */
+static bool is_kept(const struct search *search, const struct gpu *gpu)
+{
+	return gpu->kept_for != 0 && search->model && search->model->r.id != gpu->kept_for;
+}
+
 bool fit_may_use(const struct placement *placement, const struct search *search,
                  const struct gpu *gpu)
 {
 	INVARIANT(search->shape != NULL);
 	if (!filter_allows(search->shape->filter, gpu) || !gpu_is_open(gpu, placement->config) ||
-	    is_promised(placement, search, gpu))
+	    is_promised(placement, search, gpu) || is_kept(search, gpu))
 		return false;
 	if (search->shape->request.gpu_kind == GPU_WHOLE)
 		return gpu->books.claims == 0 &&
@@ -182,6 +189,8 @@ enum check place_check_gpu(const struct placement *placement, const struct searc
 	enum check check = search->shape->request.gpu_kind == GPU_WHOLE
 	                       ? check_whole(placement, search, gpu, short_by)
 	                       : check_shared(search, gpu, short_by);
+	if (check == CHECK_OK && is_kept(search, gpu))
+		return CHECK_PROMISE;
 	return check == CHECK_OK && is_promised(placement, search, gpu) ? CHECK_PROMISE : check;
 }
 

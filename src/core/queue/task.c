@@ -179,6 +179,7 @@ static void forget_run(struct sched *sched, struct job *job)
 	if (!job_state_is_final((enum job_state)job->s.state))
 		predict_stopped(sched, job);
 	job->s.started_ms = 0;
+	margin_forget(job);
 	job->saved_ms = job->s.checkpoint_ms;
 	job->s.checkpoint_ms = 0;
 	sched_dirty_job(sched, job);
@@ -436,6 +437,7 @@ bool task_started(struct sched *sched, struct reservation *reservation, struct e
 		job->s.started_ms = max64(sched_now(sched), 1);
 		job->s.refusals = 0;
 		predict_started(sched, job);
+		margin_started(sched, job);
 		sched_dirty_job(sched, job);
 	}
 	task_set_state(sched, job, reservation->task, TASK_RUNNING);
@@ -646,7 +648,7 @@ bool task_notice(struct sched *sched, struct reservation *reservation, int32_t n
 	buffer_print(&text, "task %d: %s", reservation->task, message ? message : "");
 	job_set_message(sched, job, text.data);
 	buffer_free(&text);
-	task_event(sched, reservation, (enum event_kind)(EVENT_TASK_OVER + notice), 0);
+	task_event(sched, reservation, event_of_notice(notice), 0);
 	return true;
 }
 
@@ -655,7 +657,8 @@ bool task_checkpoint(struct sched *sched, struct reservation *reservation, struc
 	struct job *job = reservation->job;
 
 	INVARIANT(reservation->job != NULL && reservation->entered);
-	if (reservation->phase != PHASE_LIVE)
+	/* What it wrote just before it was suspended may be told after the order to do so. */
+	if (reservation->phase != PHASE_LIVE && reservation->phase != PHASE_SUSPENDING)
 		return error_set(error, ERROR_CONFLICT, "reservation %lld is not running",
 		                 (long long)reservation->id);
 	job->s.checkpoint_ms = sched_now(sched);

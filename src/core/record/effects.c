@@ -4,12 +4,13 @@
 static const struct words effect_words = WORDS("put", "delete", "archive", "start", "stop", "load",
                                                "route", "event", "more", "suspend", "resume");
 static const struct words route_words = WORDS("granted", "queued", "refused", "expired", "ended");
-const struct words event_words = WORDS(
-    "job_submitted", "job_scheduled", "job_started", "job_preempted", "job_requeued", "job_ended",
-    "job_held", "job_released", "task_started", "task_ended", "node_changed", "gpu_over",
-    "gpu_free_again", "tenant_changed", "release_late", "model_changed", "slot_loading",
-    "slot_ready", "slot_stopping", "slot_gone", "model_failed", "task_over", "task_idle",
-    "task_unguarded", "node_misreported", "clock_moved", "job_suspended", "job_resumed");
+const struct words event_words =
+    WORDS("job_submitted", "job_scheduled", "job_started", "job_preempted", "job_requeued",
+          "job_ended", "job_held", "job_released", "task_started", "task_ended", "node_changed",
+          "gpu_over", "gpu_free_again", "tenant_changed", "release_late", "model_changed",
+          "slot_loading", "slot_ready", "slot_stopping", "slot_gone", "model_failed", "task_over",
+          "task_idle", "task_unguarded", "node_misreported", "clock_moved", "job_suspended",
+          "job_resumed", "task_crowded");
 
 /* clang-format off */
 #define ORDER_FIELDS(F, T)                                                                         \

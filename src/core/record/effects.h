@@ -42,14 +42,22 @@ enum event_kind {
 	EVENT_SLOT_STOPPING, /* evicted, removed, or ended */
 	EVENT_SLOT_GONE,
 	EVENT_MODEL_FAILED, /* `value`: failures in a row */
-	EVENT_TASK_OVER,    /* of enum task_notice, in its order */
+	EVENT_TASK_OVER,    /* of enum task_notice, as event_of_notice() has them */
 	EVENT_TASK_IDLE,
 	EVENT_TASK_UNGUARDED,
 	EVENT_NODE_MISREPORTED, /* a node named a reservation of another's: `value` */
 	EVENT_CLOCK_MOVED,      /* the clock was wrong: all times moved by `value` ms */
 	EVENT_JOB_SUSPENDED,
 	EVENT_JOB_RESUMED,
+	EVENT_TASK_CROWDED, /* of enum task_notice too */
 };
+
+/* The event of an enum task_notice. */
+static inline enum event_kind event_of_notice(int32_t notice)
+{
+	return notice == NOTICE_CROWDED ? EVENT_TASK_CROWDED
+	                                : (enum event_kind)(EVENT_TASK_OVER + notice);
+}
 
 /* An order names the term, so that a node refuses it from an older scheduler. */
 struct task_order {

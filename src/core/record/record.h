@@ -31,6 +31,7 @@ enum record_kind {
 	RECORD_NODE_CLASS,
 	RECORD_GUEST,
 	RECORD_TRIAL,
+	RECORD_MARGIN,
 	RECORD_DECISION, /* from here on: kept for readers, never loaded */
 	RECORD_RUN,
 	RECORD_PRICE,
@@ -82,11 +83,16 @@ struct config_record {
 	int32_t time_sharing;     /* enum time_sharing */
 	int64_t sharing_wait_ms;  /* who waited that long goes before all who share with it */
 	int64_t sharing_turn_ms;  /* and then runs for that long at the least */
+	int64_t sharing_delay_ms; /* nobody is stopped or moved for who waited less */
 	int64_t lease_ms;         /* a request in flight ends if it is not renewed for this long */
 	int64_t foreign_requeues; /* of a job that failed while foreign memory took its own */
 	int64_t loads_per_gpu;    /* slots that load onto one GPU at once, beside overdue ones */
+	int64_t turn_wait_ms;     /* a model that waited so long gets a turn on a busy GPU */
+	int64_t slot_stay_ms;     /* a slot is not closed for others before it was ready so long */
+	int64_t loading;          /* thousandths of a GPU's time that swaps of models may take */
 	int32_t suspend;          /* enum suspend_consent: of jobs that say nothing */
 	int64_t suspend_host;     /* thousandths of a node's host memory, for suspended tasks */
+	int64_t suspend_wait_ms;  /* a suspended job waits that long for its GPUs at the least */
 };
 
 struct tenant_record {
@@ -142,7 +148,9 @@ struct gpu_record {
 	int64_t nvlink_group; /* GPUs of a node with the same number are linked; 0: not */
 	int64_t aliases;      /* devices that the node advertised under this UUID */
 	bool hot, healthy, mig_mode;
-	bool present; /* in the node's last report */
+	bool present;       /* in the node's last report */
+	int64_t loading_ms; /* time in which slots were loaded onto it, in all */
+	int64_t paid_ms;    /* no slot goes for another before: see rotation.h */
 };
 
 struct job_record {
@@ -202,11 +210,13 @@ struct job_state_record {
 	int64_t served_ms; /* how long it ran before it was last stopped, in all */
 	int64_t exit_code;
 	const char *message;
-	int64_t foreign_requeues; /* queued again because foreign memory took its own */
-	int64_t suspended_ms;     /* since when it is being suspended, or is; 0: not */
-	int64_t paused_ms;        /* of this run, without the time since `suspended_ms` */
-	int64_t suspends;         /* how often it was suspended */
-	bool parked;              /* by a person: only a person lets it resume */
+	int64_t foreign_requeues;           /* queued again because foreign memory took its own */
+	int64_t suspended_ms;               /* since when it is being suspended, or is; 0: not */
+	int64_t paused_ms;                  /* of this run, without the time since `suspended_ms` */
+	int64_t suspends;                   /* how often it was suspended */
+	bool parked;                        /* by a person: only a person lets it resume */
+	int64_t promised_ms;                /* the start that nine of ten such jobs keep; 0: none */
+	int64_t likely_ms, promise_made_ms; /* the likely start when that was promised, and when */
 };
 
 enum task_state {
@@ -288,6 +298,7 @@ struct slot_record {
 	int64_t ready_ms;    /* 0: not yet */
 	int64_t used_ms;     /* a request began or ended then, at the latest; see route.h */
 	int64_t overdue_ms;  /* loading: from then on others load beside it; 0: they may now */
+	int64_t closing_for; /* ready: takes no more requests, and goes for this model; 0: not */
 };
 
 enum part_column { PART_GPU, PART_MIB, PART_SHARE, PART_MEASURED, PART_WHOLE, PART_WIDTH };
@@ -357,6 +368,15 @@ struct promise_record {
 	struct rows parts;                /* task, gpu id, MiB, whole (0 or 1) */
 };
 #define PROMISE_WIDTH 4
+
+/* How much later than likely starts are promised: see promise/margin.h. */
+struct margin_record {
+	int64_t id;
+	int64_t margin;       /* log2 of the multiple, in 1/1024 */
+	int64_t promised;     /* starts, of jobs that have started */
+	int64_t kept, likely; /* of those: started as promised, and by the likely time */
+};
+#define MARGIN_BINS 6 /* ids from 1 on */
 
 /* What was said about a job when it was submitted, or about several: see queue/predict.h. */
 struct guess_record {
@@ -446,6 +466,8 @@ enum decision_kind {
 	DECISION_SHARE,     /* others of its tenant and priority, who take longer, make room */
 	DECISION_SUSPENDED, /* this job's GPU memory goes to host memory, for another or a person */
 	DECISION_RESUME,    /* and comes back */
+	DECISION_CLOSE,     /* this slot takes no more requests: it is the turn of another model */
+	DECISION_REOPEN,    /* it does again: that model needs it no more */
 };
 
 /* One row per GPU that mattered, with the arithmetic of the memory invariant. */

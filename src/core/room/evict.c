@@ -27,8 +27,9 @@ static int64_t evict_key_of(const struct slot *slot)
 
 static bool may_go(const struct slot *slot)
 {
-	return slot->linked && slot->r.state == SLOT_READY && slot->cold && slot->active == 0 &&
-	       !slot->model->r.pinned && evict_spare(slot->model) > 0;
+	return slot->linked && slot->r.state == SLOT_READY && slot->active == 0 &&
+	       (slot->cold || slot->r.closing_for != 0) && !slot->model->r.pinned &&
+	       evict_spare(slot->model) > 0;
 }
 
 /* Recounts what a node's idle slots have. */

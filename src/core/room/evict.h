@@ -7,8 +7,8 @@
 #include "core/place/place.h"
 
 /* A slot may be evicted when it is cold (ready, without a request in flight and
- * not used for its time to live), not pinned, and its model keeps its minimum
- * of replicas without it. Those slots are listed by what loading them again
+ * not used for its time to live, or closed for another model), not pinned, and its model
+ * keeps its minimum of replicas without it. Those slots are listed by what loading them again
  * takes and then by when they were last used, so that the first is the one that
  * loses least. `version` changes whenever one is added. */
 struct cold_slots {

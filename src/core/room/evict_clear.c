@@ -67,7 +67,7 @@ bool clearing_begin(struct clearing *clearing, struct evict_search *find, struct
 		const struct reservation *reservation = node->reservations[i];
 		struct slot *slot = reservation->slot;
 		if (slot && slot->listed && reservation->phase == PHASE_LIVE &&
-		    slot->model != find->search.model)
+		    slot->model != find->search.model && evict_lets_go(find, slot))
 			evict_clear_offer(clearing, slot);
 	}
 	clearing->limited = offers_too_many(clearing);

@@ -167,6 +167,18 @@ static int next_shape(const struct evict_search *find, const struct slot *slot, 
 	return i;
 }
 
+bool evict_lets_go(struct evict_search *find, const struct slot *slot)
+{
+	struct model *model = find->search.model;
+
+	if (rotation_lets_go(find->sched, slot, model))
+		return true;
+	int64_t rest_ms = rotation_rest_ms(slot);
+	if (model && rest_ms > sched_now(find->sched))
+		model->evict_failed.retry_ms = min64(model->evict_failed.retry_ms, rest_ms);
+	return false;
+}
+
 static bool may_look_at(const struct evict_search *find, const struct node *node)
 {
 	return node->cold > 0 && (!find->search.only || find->search.only == node) &&
@@ -180,7 +192,8 @@ static bool evict_one(struct evict_search *find, struct slot *slot)
 	struct node *node = reservation->node;
 
 	if ((find->search.only && find->search.only != node) || slot->model == find->search.model ||
-	    reservation->phase != PHASE_LIVE || least_of_all(find, node) > 1)
+	    reservation->phase != PHASE_LIVE || !evict_lets_go(find, slot) ||
+	    least_of_all(find, node) > 1)
 		return false;
 	int i = next_shape(find, slot, 0);
 	if (i == find->count)
@@ -337,11 +350,15 @@ static bool find_any(struct evict_search *find)
 static bool evict_find_begin(struct evict_search *find, struct sched *sched,
                              const struct search *search, struct eviction *best)
 {
-	const struct model *model = search->model;
+	struct model *model = search->model;
 
 	INVARIANT(model || search->shape->request.gpu_count > 0);
 	best->choice.node = NULL;
 	best->count = 0;
+	if (model) {
+		model->evict_failed.version = 0;
+		model->evict_failed.retry_ms = INT64_MAX;
+	}
 	if (sched->cold_slots.by_cost.count == 0)
 		return false;
 	find->sched = sched;

@@ -30,6 +30,8 @@ struct clearing {
 	bool limited;    /* more are offered of some model than may go at the same time */
 };
 
+/* Whether the slot may go for the applicant now; notes when time alone would let it. */
+bool evict_lets_go(struct evict_search *find, const struct slot *slot);
 /* All idle slots of the node that are not of the applicant's own model. False if
  * the node takes nothing. Begins a sketch. */
 bool clearing_begin(struct clearing *clearing, struct evict_search *find, struct node *node);

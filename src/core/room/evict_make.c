@@ -14,9 +14,11 @@ static int64_t going(const struct eviction *eviction, const struct model *model)
 }
 
 /* Whether the slot may go along with those that go already, in the open plan. */
-static bool may_go_too(const struct eviction *eviction, const struct slot *slot)
+static bool may_go_too(const struct sched *sched, const struct search *search,
+                       const struct eviction *eviction, const struct slot *slot)
 {
 	return slot->reservation->phase == PHASE_LIVE &&
+	       rotation_lets_go(sched, slot, search->model) &&
 	       going(eviction, slot->model) < evict_spare(slot->model);
 }
 
@@ -41,7 +43,7 @@ static bool meet_limits(struct sched *sched, const struct search *search,
 		while (!slot && (entry = rank_cursor_next(&cursor))) {
 			slot = entry->value;
 			if (!tenant_is_below(slot->model->tenant, bound.tenant) ||
-			    !may_go_too(eviction, slot))
+			    !may_go_too(sched, search, eviction, slot))
 				slot = NULL;
 		}
 		if (!slot || bound.of == BOUND_BUDGET || eviction->count == EVICTED_MAX)
@@ -75,7 +77,7 @@ static bool attempt_any(struct sched *sched, struct search *search, struct evict
 	bool placed = false;
 
 	while (!placed && eviction->count < EVICTED_MAX && (entry = rank_cursor_next(&cursor))) {
-		if (!may_go_too(eviction, entry->value))
+		if (!may_go_too(sched, search, eviction, entry->value))
 			continue;
 		evict_make_release(sched, eviction, entry->value);
 		if (eviction->count < next_try)
@@ -167,7 +169,8 @@ static bool is_limited(struct sched *sched, struct search *search, struct choice
 static bool failed_before(const struct sched *sched, const struct model *model)
 {
 	return model->evict_failed.version == sched->index.free_version &&
-	       model->evict_failed.cold == sched->cold_slots.version;
+	       model->evict_failed.cold == sched->cold_slots.version &&
+	       sched_now(sched) < model->evict_failed.retry_ms;
 }
 
 static bool note_failure(const struct sched *sched, struct model *model)

@@ -92,21 +92,49 @@ static bool is_leaving(const struct keeper *keeper, int64_t slot_id)
 	return node->draining;
 }
 
-/* A slot that a pass stops is idle beyond its time, and may be. `keeper` is as it
+/* It was the turn of another model: its time to live does not count. */
+static bool was_closed(const struct slot_record *before, const struct effects *effects)
+{
+	bool closed = before->closing_for != 0;
+
+	for (size_t i = 0; i < effects->count && !closed; i++) {
+		const struct effect *effect = &effects->at[i];
+		const struct decision_record *decision = effect->record;
+		closed = effect->kind == EFFECT_PUT && effect->record_kind == RECORD_DECISION &&
+		         decision->kind == DECISION_CLOSE && decision->slot_id == before->id;
+	}
+	return closed;
+}
+
+/* Requests in flight to the model that the pass found to have expired. */
+static int64_t expired(const struct effects *effects, int64_t model_id)
+{
+	int64_t count = 0;
+
+	for (size_t i = 0; i < effects->count; i++)
+		count += effects->at[i].kind == EFFECT_ROUTE &&
+		         effects->at[i].route.outcome == ROUTE_EXPIRED &&
+		         effects->at[i].route.model_id == model_id;
+	return count;
+}
+
+/* A slot that a pass stops is idle beyond its time, or closed, and may be. `keeper` is as it
  * was before the command. */
 static void check_evicted(const struct keeper *keeper, const struct router *router,
-                          const struct slot_record *before, int64_t now_ms)
+                          const struct slot_record *before, const struct effects *effects,
+                          int64_t now_ms)
 {
+	bool closed = was_closed(before, effects);
 	const struct model_record *model = model_of(keeper, before->model_id);
 	struct slot_use use = router_slot(router, before->id);
 
 	if (before->state != SLOT_READY)
 		panic("slot %lld is stopped by a pass in state %d", (long long)before->id,
 		      before->state);
-	if (use.active > 0)
+	if (use.active > expired(effects, before->model_id))
 		panic("slot %lld is evicted with %lld requests in flight", (long long)before->id,
 		      (long long)use.active);
-	if (now_ms - use.used_ms < model->idle_ttl_ms)
+	if (!closed && now_ms - use.used_ms < model->idle_ttl_ms)
 		panic("slot %lld is evicted after %lld ms, before its time of %lld ms",
 		      (long long)before->id, (long long)(now_ms - use.used_ms),
 		      (long long)model->idle_ttl_ms);
@@ -115,14 +143,15 @@ static void check_evicted(const struct keeper *keeper, const struct router *rout
 		      (long long)model->id);
 }
 
-static int64_t count_slots(const struct keeper *keeper, int64_t model_id)
+/* Those that are closed for other models count for the minimum alone. */
+static int64_t count_slots(const struct keeper *keeper, int64_t model_id, bool closing)
 {
 	int64_t count = 0;
 
 	for (size_t i = 0; i < keeper_slot_count(keeper); i++) {
 		const struct slot_record *slot = keeper_slot(keeper, i);
 		count += slot->model_id == model_id && slot->state != SLOT_STOPPING &&
-		         !is_leaving(keeper, slot->id);
+		         (closing || slot->closing_for == 0) && !is_leaving(keeper, slot->id);
 	}
 	return count;
 }
@@ -143,7 +172,7 @@ void check_evictions(const struct keeper *keeper, const struct router *router,
 		 * node that is drained goes with its last request. */
 		bool late = before && before->state == SLOT_LOADING;
 		if (stopped && !late && !(before && is_leaving(keeper, before->id)))
-			check_evicted(keeper, router, before ? before : after, now_ms);
+			check_evicted(keeper, router, before ? before : after, effects, now_ms);
 	}
 }
 
@@ -159,10 +188,11 @@ void check_replicas(const struct keeper *keeper, const struct command *command,
 		    keeper_find(keeper, RECORD_MODEL, slot->model_id, 0);
 		if (!model)
 			continue;
-		int64_t count = count_slots(keeper, model->id);
-		if (slot->id > last_id && count > model->max_replicas)
+		int64_t count = count_slots(keeper, model->id, true);
+		int64_t open = count_slots(keeper, model->id, false);
+		if (slot->id > last_id && open > model->max_replicas)
 			panic("model-%lld has %lld slots and %lld at the most",
-			      (long long)model->id, (long long)count,
+			      (long long)model->id, (long long)open,
 			      (long long)model->max_replicas);
 		if (slot->id > last_id && model->removed)
 			panic("model-%lld is removed, and gets a slot", (long long)model->id);

@@ -58,6 +58,8 @@ static void print_headline(const struct sched *sched, const struct decision_reco
 		    " gets room for which jobs stop that are expected to take longer",
 		[DECISION_SUSPENDED] = " is suspended: its GPU memory goes to host memory",
 		[DECISION_RESUME] = " resumes on its GPUs",
+		[DECISION_CLOSE] = " takes no more requests, and goes once it has none,",
+		[DECISION_REOPEN] = " takes requests again: it is no longer needed",
 	};
 
 	buffer_print(buffer, "decision %" PRId64 " at ", decision->id);
@@ -67,7 +69,7 @@ static void print_headline(const struct sched *sched, const struct decision_reco
 		print_model(sched, decision->model_id, decision->slot_id, viewer, buffer);
 	else
 		print_job(sched, decision, viewer, buffer);
-	if (decision->kind >= 0 && decision->kind <= DECISION_RESUME)
+	if (decision->kind >= 0 && decision->kind <= DECISION_REOPEN)
 		buffer_text(buffer, words[decision->kind]);
 	if (decision->for_model_id) {
 		buffer_text(buffer, " for ");

@@ -42,7 +42,29 @@ static void print_splits(const struct model *model, struct buffer *buffer)
 	             model->r.uneven ? "; its parts need not be equal" : "");
 }
 
-static void print_slot(const struct sched *sched, const struct slot *slot, struct buffer *buffer)
+static void print_other(const struct model *model, int64_t viewer, struct buffer *buffer)
+{
+	if (may_see(model, viewer))
+		buffer_print(buffer, "model %s", model->r.name);
+	else
+		buffer_text(buffer, "a model of another tenant");
+}
+
+static void print_closing(const struct sched *sched, const struct slot *slot, int64_t viewer,
+                          struct buffer *buffer)
+{
+	const struct model *other = models_find(&sched->models, slot->r.closing_for);
+
+	if (other) {
+		buffer_text(buffer, "; it is the turn of ");
+		print_other(other, viewer, buffer);
+	}
+	buffer_text(buffer, other ? ": it takes no more requests, and goes when it has none"
+	                          : "; it takes no more requests, and goes when it has none");
+}
+
+static void print_slot(const struct sched *sched, const struct slot *slot, int64_t viewer,
+                       struct buffer *buffer)
 {
 	const struct reservation *reservation = slot->reservation;
 
@@ -64,6 +86,8 @@ static void print_slot(const struct sched *sched, const struct slot *slot, struc
 		else if (slot->cold)
 			buffer_text(buffer, ": one of the minimum of replicas, it stays");
 	}
+	if (slot->r.closing_for != 0)
+		print_closing(sched, slot, viewer, buffer);
 	if (slot->r.state == SLOT_PLACED)
 		buffer_text(buffer, "; another load on one of its GPUs goes first");
 	if (slot->r.state == SLOT_LOADING) {
@@ -126,6 +150,73 @@ static void print_room(struct sched *sched, struct model *model, int64_t viewer,
 	             sched->cold_slots.by_cost.count, "no node");
 }
 
+/* The model that waits for its first slot and goes before this one; NULL: none. */
+static const struct model *first_in_turn(const struct sched *sched, const struct model *model)
+{
+	const struct model *first = NULL;
+
+	for (size_t i = 0; i < sched->models.count; i++) {
+		const struct model *other = sched->models.all[i];
+		if (other == model || replica_want(sched, other) != WANT_SERVE ||
+		    other->waiting.first->number > model->waiting.first->number)
+			continue;
+		if (!first || other->waiting.first->number < first->waiting.first->number)
+			first = other;
+	}
+	return first;
+}
+
+/* When the first of the slots of others may be closed; INT64_MAX: there is none. */
+static int64_t first_stay_ms(const struct sched *sched, const struct model *model)
+{
+	int64_t first_ms = INT64_MAX;
+
+	for (size_t i = 0; i < sched->models.count; i++) {
+		const struct model *other = sched->models.all[i];
+		for (size_t s = 0; s < other->slot_count && other != model; s++)
+			if (other->slots[s]->r.state == SLOT_READY && !other->r.pinned &&
+			    evict_spare(other) > 0)
+				first_ms =
+				    min64(first_ms, max64(rotation_stay_ms(sched, other->slots[s]),
+				                          rotation_rest_ms(other->slots[s])));
+	}
+	return first_ms;
+}
+
+/* Whose turn it is, and when the model's own comes. */
+static void print_turn(const struct sched *sched, const struct model *model, int64_t viewer,
+                       struct buffer *buffer)
+{
+	const struct model *first = first_in_turn(sched, model);
+	int64_t due_ms = rotation_due_ms(sched, model), stay_ms;
+	int busy, closed = rotation_closed_for(sched, model, &busy);
+
+	if (first) {
+		buffer_text(buffer, "it is the turn of ");
+		print_other(first, viewer, buffer);
+		buffer_text(buffer, " first: a request for it has waited longer\n");
+	}
+	if (closed > 0) {
+		buffer_print(buffer,
+		             "its turn has come: %d busy slot%s of other models %s for it, "
+		             "and %d still %s requests\n",
+		             closed, closed > 1 ? "s" : "", closed > 1 ? "close" : "closes", busy,
+		             busy == 1 ? "has" : "have");
+		return;
+	}
+	buffer_text(buffer,
+	            due_ms > sched_now(sched) ? "its turn comes at " : "its turn has come at ");
+	calendar_print(buffer, due_ms);
+	stay_ms = first_stay_ms(sched, model);
+	if (stay_ms == INT64_MAX)
+		buffer_text(buffer, ": no slot of another model may be closed for it");
+	else if (stay_ms > max64(due_ms, sched_now(sched))) {
+		buffer_text(buffer, "; the first busy slot of another model may be closed at ");
+		calendar_print(buffer, stay_ms);
+	}
+	buffer_text(buffer, "\n");
+}
+
 static void print_want(struct sched *sched, struct model *model, int64_t viewer,
                        struct buffer *buffer)
 {
@@ -148,6 +239,8 @@ static void print_want(struct sched *sched, struct model *model, int64_t viewer,
 	buffer_print(buffer, "%s\n", words[want]);
 	if (want == WANT_NOTHING)
 		return;
+	if (want == WANT_SERVE)
+		print_turn(sched, model, viewer, buffer);
 	print_bound(sched, model, buffer);
 	if (applicant_find(&sched->placement, &search, &eviction.choice))
 		buffer_print(buffer, "there is room on node %s%s: the next pass decides\n",
@@ -183,7 +276,7 @@ bool sched_why_model(struct sched *sched, int64_t model_id, int64_t viewer, stru
 		return true;
 	print_splits(model, buffer);
 	for (size_t i = 0; i < model->slot_count; i++)
-		print_slot(sched, model->slots[i], buffer);
+		print_slot(sched, model->slots[i], viewer, buffer);
 	if (model->r.removed)
 		buffer_text(buffer, "it was removed, and is gone when its last slot is\n");
 	else

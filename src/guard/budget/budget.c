@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "guard/budget/share.h"
+#include "guard/budget/system.h"
 
 static void keep_peak(struct segment_gpu *gpu)
 {
@@ -103,6 +104,7 @@ static void clear_place(struct segment *segment, uint32_t place)
 		segment_set(&process->overhead_bytes[gpu], 0);
 		segment_set(&process->told_bytes[gpu], 0);
 	}
+	segment_set(&process->imports, 0);
 	atomic_store_explicit(&process->gone_owner, 0, memory_order_relaxed);
 	share_drop_all(segment, place);
 }
@@ -298,6 +300,20 @@ void budget_refuse(const struct member *member, int gpu, int64_t bytes)
 	struct segment_gpu *refused = &member->segment->gpus[gpu];
 	segment_set(&refused->last_refused_bytes, bytes);
 	atomic_fetch_add_explicit(&refused->refusals, 1, memory_order_relaxed);
+}
+
+void budget_fail(const struct member *member, int gpu, int64_t bytes)
+{
+	struct segment_gpu *full = &member->segment->gpus[gpu];
+	segment_set(&full->last_failed_bytes, bytes);
+	segment_set(&full->last_failed_ms, system_boot_ms());
+	atomic_fetch_add_explicit(&full->failures, 1, memory_order_relaxed);
+}
+
+void budget_import(const struct member *member, int change)
+{
+	atomic_fetch_add_explicit(&member->segment->processes[member->place].imports, change,
+	                          memory_order_relaxed);
 }
 
 /* Under the lock: a process's overhead becomes `bytes`. */

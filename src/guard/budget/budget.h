@@ -45,6 +45,12 @@ int64_t budget_visible(const struct segment_process *process, int gpu);
 /* Counts a refusal, for those who watch. */
 void budget_refuse(const struct member *member, int gpu, int64_t bytes);
 
+/* Counts a request within the limit for which the GPU had no memory left. */
+void budget_fail(const struct member *member, int gpu, int64_t bytes);
+
+/* The process holds that many more pieces of memory that other processes exported. */
+void budget_import(const struct member *member, int change);
+
 /* Before a context is made: charges what it is expected to take as overhead, if that
  * is within the limit, which is not 0. */
 bool budget_expect_context(const struct member *member, int gpu);

@@ -11,7 +11,7 @@
 #define SEGMENT_NO_LIMIT INT64_MAX
 
 enum {
-	SEGMENT_VERSION = 2,
+	SEGMENT_VERSION = 3,
 	SEGMENT_GPUS_MAX = 32,
 	SEGMENT_PROCESSES_MAX = 512,
 	SEGMENT_SHARES_MAX = 1024,
@@ -30,6 +30,10 @@ struct segment_gpu {
 	_Atomic(int64_t) context_bytes;      /* what a context is expected to take */
 	_Atomic(int64_t) refusals;           /* how many requests were refused */
 	_Atomic(int64_t) last_refused_bytes; /* how much the last of them was for */
+	/* Requests within the limit for which the GPU had no memory left. */
+	_Atomic(int64_t) failures;
+	_Atomic(int64_t) last_failed_bytes;
+	_Atomic(int64_t) last_failed_ms; /* since the machine started */
 };
 
 /* One process that uses a GPU. `owner` is 0 in a free place, otherwise who it is
@@ -38,6 +42,7 @@ struct segment_process {
 	_Atomic(uint64_t) owner;
 	_Atomic(uint64_t) namespace_id; /* of its process id; 0: not known */
 	_Atomic(uint64_t) gone_owner;   /* if it is `owner`: the agent says that it is gone */
+	_Atomic(int64_t) imports; /* how much it holds of other processes' memory, by number */
 	_Atomic(int64_t) charged_bytes[SEGMENT_GPUS_MAX];
 	/* Of these: what NVML gives to no process. Managed memory, and memory that only a file
 	 * descriptor still holds. */

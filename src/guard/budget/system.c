@@ -83,3 +83,8 @@ int64_t system_now_ms(void)
 {
 	return clock_ns(CLOCK_MONOTONIC_COARSE) / 1000000;
 }
+
+int64_t system_boot_ms(void)
+{
+	return clock_ns(CLOCK_BOOTTIME) / 1000000;
+}

@@ -34,4 +34,7 @@ void system_wake(const void *word);
 /* Milliseconds on a clock that only goes forward. */
 int64_t system_now_ms(void);
 
+/* Milliseconds since the machine started, as the agent counts them. */
+int64_t system_boot_ms(void);
+
 #endif

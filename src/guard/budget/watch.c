@@ -286,6 +286,9 @@ bool watch_gpu(struct watch *watch, uint32_t number, struct watch_gpu *gpu)
 		gpu->peak_bytes = gpu->used_bytes;
 	gpu->refusals = not_negative(&from->refusals);
 	gpu->last_refused_bytes = not_negative(&from->last_refused_bytes);
+	gpu->failures = not_negative(&from->failures);
+	gpu->last_failed_bytes = not_negative(&from->last_failed_bytes);
+	gpu->last_failed_ms = not_negative(&from->last_failed_ms);
 	return true;
 }
 
@@ -308,6 +311,20 @@ int watch_process_count(struct watch *watch)
 	for (uint32_t place = SEGMENT_FIRST_PLACE; place < segment_process_end(watch->seen);
 	     place++)
 		count += is_taken(&watch->seen->processes[place]);
+	return count;
+}
+
+int64_t watch_imports(struct watch *watch)
+{
+	int64_t count = 0;
+	watch_look(watch);
+	for (uint32_t place = SEGMENT_FIRST_PLACE; place < segment_process_end(watch->seen);
+	     place++) {
+		const struct segment_process *process = &watch->seen->processes[place];
+		if (is_taken(process) &&
+		    __builtin_add_overflow(count, not_negative(&process->imports), &count))
+			return INT64_MAX;
+	}
 	return count;
 }
 

@@ -57,6 +57,9 @@ struct watch_gpu {
 	int64_t hidden_bytes; /* of what is used: what NVML gives to no process */
 	int64_t refusals;
 	int64_t last_refused_bytes;
+	int64_t failures; /* requests within the limit for which the GPU had no memory left */
+	int64_t last_failed_bytes;
+	int64_t last_failed_ms; /* since the machine started */
 };
 
 /* The GPUs that are listed, by number; false from their end on, and for a segment that
@@ -65,6 +68,10 @@ bool watch_gpu(struct watch *watch, uint32_t number, struct watch_gpu *gpu);
 
 /* How many processes have joined and are not known to be gone. */
 int watch_process_count(struct watch *watch);
+
+/* How many pieces of memory that other processes exported its processes hold: those of the same
+ * task, of others, and of programs outside of any. */
+int64_t watch_imports(struct watch *watch);
 
 /* True if a process, by its id here, is under the guard: only then does the budget hold
  * for it. A process joins before it gets its first context, so one that a measurement

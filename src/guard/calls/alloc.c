@@ -10,7 +10,7 @@ static bool alloc_settle(struct charge *charge, CUresult result, CUdeviceptr poi
 {
 	if (result == CUDA_SUCCESS && charge_keep(charge, TRACK_POINTER, pointer))
 		return true;
-	charge_cancel(charge);
+	charge_failed(charge, result);
 	return result != CUDA_SUCCESS;
 }
 
@@ -51,6 +51,16 @@ CUresult cuMemAllocManaged(CUdeviceptr *pointer, size_t bytes, unsigned int flag
 	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
+/* The driver begins each row at a multiple of this, at least. */
+enum { ROW_ALIGNMENT = 512 };
+
+static size_t row_size(size_t width)
+{
+	return width > SIZE_MAX - ROW_ALIGNMENT
+	           ? SIZE_MAX
+	           : (width + ROW_ALIGNMENT - 1) / ROW_ALIGNMENT * ROW_ALIGNMENT;
+}
+
 /* The size of `rows` rows; a product that overflows is more than any limit. */
 static size_t rows_size(size_t pitch, size_t height)
 {
@@ -62,7 +72,7 @@ CUresult cuMemAllocPitch(CUdeviceptr_v1 *pointer, unsigned int *pitch, unsigned 
                          unsigned int height, unsigned int element)
 {
 	struct charge charge;
-	if (!charge_begin_here(&charge, rows_size(width, height)))
+	if (!charge_begin_here(&charge, rows_size(row_size(width), height)))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	CUresult result = CALL(cuMemAllocPitch, pointer, pitch, width, height, element);
 	bool fits = result != CUDA_SUCCESS ||
@@ -79,7 +89,7 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr *pointer, size_t *pitch, size_t width, s
                             unsigned int element)
 {
 	struct charge charge;
-	if (!charge_begin_here(&charge, rows_size(width, height)))
+	if (!charge_begin_here(&charge, rows_size(row_size(width), height)))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	CUresult result = CALL(cuMemAllocPitch_v2, pointer, pitch, width, height, element);
 	/* How wide a row really is, only the driver knows. */

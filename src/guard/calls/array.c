@@ -111,7 +111,7 @@ static CUresult finish(const struct charge *charge, CUresult result, CUarray *ar
 {
 	if (result == CUDA_SUCCESS && charge_keep(charge, TRACK_ARRAY, (uint64_t)(uintptr_t)*array))
 		return result;
-	charge_cancel(charge);
+	charge_failed(charge, result);
 	if (result != CUDA_SUCCESS)
 		return result;
 	(void)CALL(cuArrayDestroy, *array);
@@ -190,7 +190,7 @@ CUresult cuMipmappedArrayCreate(CUmipmappedArray *array, const CUDA_ARRAY3D_DESC
 	if (result == CUDA_SUCCESS &&
 	    charge_keep(&charge, TRACK_MIPMAP, (uint64_t)(uintptr_t)*array))
 		return result;
-	charge_cancel(&charge);
+	charge_failed(&charge, result);
 	if (result != CUDA_SUCCESS)
 		return result;
 	(void)CALL(cuMipmappedArrayDestroy, *array);

@@ -83,6 +83,14 @@ void charge_cancel(const struct charge *charge)
 		budget_give(member, charge->gpu, charge->bytes);
 }
 
+void charge_failed(const struct charge *charge, CUresult result)
+{
+	const struct member *member = state_member();
+	if (charge->gpu >= 0 && member != NULL && result == CUDA_ERROR_OUT_OF_MEMORY)
+		budget_fail(member, charge->gpu, charge->bytes);
+	charge_cancel(charge);
+}
+
 bool charge_keep(const struct charge *charge, enum track_kind kind, uint64_t key)
 {
 	if (charge->gpu < 0)
@@ -111,6 +119,8 @@ static void drop_share(const struct member *member, int share)
 void charge_give(const struct track_item *item)
 {
 	const struct member *member = state_member();
+	if (item->imported && member != NULL)
+		budget_import(member, -1);
 	if (item->gpu < 0 || member == NULL)
 		return;
 	if (item->hidden)

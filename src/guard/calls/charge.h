@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "guard/calls/driver_abi.h"
 #include "guard/calls/track.h"
 
 /* What was charged for an allocation that is being made. `gpu` is -1 where there is
@@ -40,6 +41,9 @@ bool charge_change(struct charge *charge, int64_t bytes);
 
 /* The allocation was not made. */
 void charge_cancel(const struct charge *charge);
+
+/* The driver did not make it. If the GPU had no memory left, that is counted. */
+void charge_failed(const struct charge *charge, CUresult result);
 
 /* The allocation was made and is freed by that handle. False if there is no memory to
  * remember it: the caller frees it, and cancels. */

@@ -3,6 +3,7 @@
 
 #include <stdatomic.h>
 
+#include "guard/budget/budget.h"
 #include "guard/calls/charge.h"
 #include "guard/calls/device.h"
 #include "guard/calls/entry.h"
@@ -25,6 +26,15 @@ static void forget_context(uint64_t context)
 	pool_synchronized();
 }
 
+/* The driver made no context. If the GPU had no memory left, that is counted. */
+static void context_failed(CUdevice device, CUresult result)
+{
+	const struct member *member = state_member();
+	int gpu = result == CUDA_ERROR_OUT_OF_MEMORY ? device_gpu(device) : DEVICE_UNKNOWN;
+	if (gpu >= 0 && member != NULL)
+		budget_fail(member, gpu, segment_get(&member->segment->gpus[gpu].context_bytes));
+}
+
 /* Around the driver's functions that make a context. */
 #define MAKE_CONTEXT(symbol, ...)                                                                  \
 	if (!overhead_expect(device))                                                              \
@@ -32,6 +42,8 @@ static void forget_context(uint64_t context)
 	CUresult result = CALL(symbol, __VA_ARGS__);                                               \
 	if (result == CUDA_SUCCESS)                                                                \
 		overhead_context_made(device);                                                     \
+	else                                                                                       \
+		context_failed(device, result);                                                    \
 	return result
 
 CUresult cuCtxCreate(CUcontext *context, unsigned int flags, CUdevice device)
@@ -104,6 +116,8 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
 	if (result == CUDA_SUCCESS && guarded &&
 	    atomic_compare_exchange_strong(&primary[device], &none, (uint64_t)(uintptr_t)*context))
 		overhead_context_made(device);
+	else if (first)
+		context_failed(device, result);
 	return result;
 }
 

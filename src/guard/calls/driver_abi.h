@@ -224,6 +224,8 @@ CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream stream);
 CUresult cuMemFreeAsync_ptsz(CUdeviceptr pointer, CUstream stream);
 CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *properties);
 CUresult cuMemPoolDestroy(CUmemoryPool pool);
+CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *pool, void *shareable, int type,
+                                            unsigned long long flags);
 CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t keep_bytes);
 CUresult cuStreamSynchronize(CUstream stream);
 CUresult cuStreamSynchronize_ptsz(CUstream stream);

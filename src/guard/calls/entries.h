@@ -24,6 +24,7 @@
 	WRAPPED(cuMemFreeAsync_ptsz, cuMemFreeAsync, 11020, 1)                                     \
 	WRAPPED(cuMemPoolCreate, cuMemPoolCreate, 11020, 0)                                        \
 	WRAPPED(cuMemPoolDestroy, cuMemPoolDestroy, 11020, 0)                                      \
+	WRAPPED(cuMemPoolImportFromShareableHandle, cuMemPoolImportFromShareableHandle, 11020, 0)  \
 	WRAPPED(cuMemPoolTrimTo, cuMemPoolTrimTo, 11020, 0)                                        \
 	WRAPPED(cuStreamSynchronize, cuStreamSynchronize, 2000, 0)                                 \
 	WRAPPED(cuStreamSynchronize_ptsz, cuStreamSynchronize, 7000, 1)                            \

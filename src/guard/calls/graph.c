@@ -209,6 +209,15 @@ CUresult cuGraphExecDestroy(CUgraphExec exec)
 	return CALL(cuGraphExecDestroy, exec);
 }
 
+/* The GPU had no memory left for a graph. */
+static void launch_failed(const struct track_item *item)
+{
+	const struct member *member = state_member();
+	int gpu = device_gpu((CUdevice)item->owner);
+	if (gpu >= 0 && member != NULL)
+		budget_fail(member, gpu, item->bytes);
+}
+
 /* Around the driver's functions that take a graph's memory. */
 #define LAUNCH(symbol, ...)                                                                        \
 	struct track_item item;                                                                    \
@@ -219,6 +228,8 @@ CUresult cuGraphExecDestroy(CUgraphExec exec)
 		return CUDA_ERROR_OUT_OF_MEMORY;                                                   \
 	CUresult result = CALL(symbol, __VA_ARGS__);                                               \
 	pool_launched((CUdevice)item.owner);                                                       \
+	if (result == CUDA_ERROR_OUT_OF_MEMORY)                                                    \
+		launch_failed(&item);                                                              \
 	return result
 
 CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream)

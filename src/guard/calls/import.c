@@ -41,8 +41,12 @@ static bool import_keep(enum track_kind kind, uint64_t key, int gpu, int64_t byt
 		                   .references = 1,
 		                   .share = share,
 		                   .kind = (uint8_t)kind,
-		                   .gpu = (int8_t)gpu };
+		                   .gpu = (int8_t)gpu,
+		                   .imported = 1 };
 	bool kept = track_add(&item);
+	if (kept)
+		budget_import(state_member(), 1);
+	item.imported = 0;
 	if (!kept)
 		charge_give(&item);
 	return kept;

@@ -33,15 +33,18 @@ static int location_gpu(CUmemLocation location)
 static void drop_object(uint64_t object)
 {
 	struct track_item item;
-	if (track_refer(TRACK_OBJECT, object, -1, &item) != 0 || item.share == SHARE_PENDING)
+	if (track_refer(TRACK_OBJECT, object, -1, &item) != 0)
 		return;
-	if (!stash_keep(&item))
+	if (item.imported)
+		budget_import(state_member(), -1);
+	item.imported = 0;
+	if (item.share != SHARE_PENDING && !stash_keep(&item))
 		charge_give(&item);
 }
 
 /* Remembers a handle and the object behind it. False if there is no memory for that. */
 static bool add_handle(CUmemGenericAllocationHandle handle, const struct charge *charge, int share,
-                       uint64_t share_key)
+                       uint64_t share_key, bool imported)
 {
 	uint64_t object = atomic_fetch_add(&next_object, 1);
 	struct track_item item = { .key = object,
@@ -50,7 +53,8 @@ static bool add_handle(CUmemGenericAllocationHandle handle, const struct charge 
 		                   .references = 1,
 		                   .share = share,
 		                   .kind = TRACK_OBJECT,
-		                   .gpu = (int8_t)charge->gpu };
+		                   .gpu = (int8_t)charge->gpu,
+		                   .imported = imported };
 	if (!track_add(&item))
 		return false;
 	struct track_item by_handle = { .key = handle,
@@ -59,8 +63,11 @@ static bool add_handle(CUmemGenericAllocationHandle handle, const struct charge 
 		                        .share = SHARE_NONE,
 		                        .kind = TRACK_HANDLE,
 		                        .gpu = -1 };
-	if (track_add(&by_handle))
+	if (track_add(&by_handle)) {
+		if (imported)
+			budget_import(state_member(), 1);
 		return true;
+	}
 	(void)track_remove(TRACK_OBJECT, object, &item);
 	return false;
 }
@@ -75,10 +82,10 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes,
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	CUresult result = CALL(cuMemCreate, handle, bytes, properties, flags);
 	if (result != CUDA_SUCCESS) {
-		charge_cancel(&charge);
+		charge_failed(&charge, result);
 		return result;
 	}
-	if (!state_active() || add_handle(*handle, &charge, SHARE_NONE, 0))
+	if (!state_active() || add_handle(*handle, &charge, SHARE_NONE, 0, false))
 		return result;
 	charge_cancel(&charge);
 	(void)CALL(cuMemRelease, *handle);
@@ -288,9 +295,10 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, vo
 		return result;
 	}
 	if (charge.gpu != DEVICE_REFUSED &&
-	    add_handle(*handle, &charge, charge.gpu < 0 ? SHARE_NONE : SHARE_PENDING, key)) {
+	    add_handle(*handle, &charge, charge.gpu < 0 ? SHARE_NONE : SHARE_PENDING, key, true)) {
 		if (charge.gpu < 0 || charge_imported(*handle))
 			return result;
+		budget_import(state_member(), -1);
 		(void)track_remove(TRACK_HANDLE, *handle, &item);
 		(void)track_remove(TRACK_OBJECT, item.owner, &item);
 	}

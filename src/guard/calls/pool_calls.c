@@ -1,4 +1,5 @@
 /* pool_calls.c - the driver's functions that take memory from pools and wait for the GPU */
+#include "guard/budget/budget.h"
 #include "guard/budget/share.h"
 #include "guard/calls/charge.h"
 #include "guard/calls/device.h"
@@ -30,6 +31,8 @@ static CUresult finish(const struct pool_charge *charge, CUresult result, CUdevi
                        CUstream stream)
 {
 	bool within = pool_end(charge, result == CUDA_SUCCESS);
+	if (result == CUDA_ERROR_OUT_OF_MEMORY && charge->owner != 0)
+		budget_fail(state_member(), charge->gpu, charge->bytes);
 	if (result != CUDA_SUCCESS || (within && charge->owner == 0))
 		return result;
 	CUcontext context = NULL;
@@ -156,12 +159,34 @@ CUresult cuMemGetMemPool(CUmemoryPool *pool, CUmemLocation *location, int type)
 	return pool_found(CALL(cuMemGetMemPool, pool, location, type), pool, location, type);
 }
 
+/* Its memory counts where it is from. */
+CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *pool, void *shareable, int type,
+                                            unsigned long long flags)
+{
+	CUresult result = CALL(cuMemPoolImportFromShareableHandle, pool, shareable, type, flags);
+	if (result != CUDA_SUCCESS || !state_active())
+		return result;
+	struct track_item item = { .key = (uint64_t)(uintptr_t)*pool,
+		                   .references = 1,
+		                   .share = SHARE_NONE,
+		                   .kind = TRACK_POOL,
+		                   .gpu = -1,
+		                   .imported = 1 };
+	if (track_add(&item))
+		budget_import(state_member(), 1);
+	return result;
+}
+
 CUresult cuMemPoolDestroy(CUmemoryPool pool)
 {
+	struct track_item item;
 	/* Off the list first: its handle may be another pool's as soon as it is free. */
 	if (state_active())
 		pool_destroyed(pool);
-	return CALL(cuMemPoolDestroy, pool);
+	bool imported = charge_free_begin(TRACK_POOL, (uint64_t)(uintptr_t)pool, &item);
+	CUresult result = CALL(cuMemPoolDestroy, pool);
+	charge_free_end(imported, &item, result == CUDA_SUCCESS);
+	return result;
 }
 
 CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t keep_bytes)

@@ -21,6 +21,7 @@ enum track_kind {
 	TRACK_MAPPING, /* an address range where physical memory is mapped */
 	TRACK_OBJECT,  /* physical memory itself, by a number of our own */
 	TRACK_GRAPH,   /* a graph that can be launched; bytes: what that allocates */
+	TRACK_POOL,    /* a pool that another process exported */
 };
 
 /* One thing that was allocated. */
@@ -32,8 +33,9 @@ struct track_item {
 	uint32_t references; /* how often it has to be given back until it is */
 	int32_t share;       /* the share that carries its charge; or SHARE_NONE, ... */
 	uint8_t kind;
-	int8_t gpu;     /* in the segment; -1: not charged */
-	uint8_t hidden; /* NVML does not give it to the process */
+	int8_t gpu;       /* in the segment; -1: not charged */
+	uint8_t hidden;   /* NVML does not give it to the process */
+	uint8_t imported; /* from another process */
 };
 
 /* Remembers an item. False if there is no memory for it. */

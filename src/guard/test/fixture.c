@@ -81,6 +81,7 @@ int fixture_begin(void **state)
 	fixture->standin = shared_state();
 	/* Wherever the test runs, the stand-in for NVML knows it by its own id. */
 	overhead_namespace = process_self().namespace_id;
+	memset(fixture->standin->users, 0, sizeof fixture->standin->users);
 	for (int gpu = 0; gpu < STANDIN_GPUS_MAX; gpu++) {
 		atomic_store(&fixture->standin->used_bytes[gpu], 0);
 		atomic_store(&fixture->standin->peak_bytes[gpu], 0);

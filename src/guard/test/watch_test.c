@@ -15,6 +15,7 @@
 
 #include "fixture.h"
 #include "guard/budget/budget.h"
+#include "guard/budget/system.h"
 #include "guard/calls/driver_abi.h"
 #include "guard/calls/state.h"
 
@@ -248,6 +249,81 @@ static void what_a_task_put_in_the_place_of_its_segment_is_not_opened(void **sta
 	watch_close(&watch);
 }
 
+static struct watch_gpu first_gpu(struct fixture *fixture)
+{
+	struct watch_gpu gpu;
+	assert_true(watch_gpu(&fixture->watch, 0, &gpu));
+	return gpu;
+}
+
+static void requests_for_which_the_gpu_has_no_room_are_counted_apart_from_refusals(void **state)
+{
+	struct fixture *fixture = *state;
+	CUdeviceptr pointer;
+	CUmemGenericAllocationHandle handle;
+	CUarray array;
+	const CUmemAllocationProp on_gpu = { .type = 1,
+		                             .location = { CU_MEM_LOCATION_TYPE_DEVICE, 0 } };
+	const CUDA_ARRAY_DESCRIPTOR shape = { 8192, 5120, 1, 1 };
+	setenv("STANDIN_MEMORY", "33554432", 1);
+	int64_t before_ms = system_boot_ms();
+	assert_int_equal(cuMemAlloc_v2(&pointer, (size_t)(40 * MIB)), CUDA_ERROR_OUT_OF_MEMORY);
+	struct watch_gpu gpu = first_gpu(fixture);
+	assert_int_equal(gpu.failures, 1);
+	assert_int_equal(gpu.last_failed_bytes, 40 * MIB);
+	assert_in_range(gpu.last_failed_ms, before_ms, system_boot_ms());
+	assert_int_equal(cuMemAllocAsync(&pointer, (size_t)(40 * MIB), NULL),
+	                 CUDA_ERROR_OUT_OF_MEMORY);
+	assert_int_equal(cuMemCreate(&handle, (size_t)(40 * MIB), &on_gpu, 0),
+	                 CUDA_ERROR_OUT_OF_MEMORY);
+	assert_int_equal(cuArrayCreate_v2(&array, &shape), CUDA_ERROR_OUT_OF_MEMORY);
+	assert_int_equal(first_gpu(fixture).failures, 4);
+	/* What is beyond the limit is refused, whether there is room for it or not. */
+	assert_int_equal(cuMemAlloc_v2(&pointer, (size_t)(80 * MIB)), CUDA_ERROR_OUT_OF_MEMORY);
+	assert_int_equal(cuMemAlloc_v2(&pointer, (size_t)(8 * MIB)), CUDA_SUCCESS);
+	assert_int_equal(cuMemAlloc_v2(&pointer, 0), CUDA_ERROR_INVALID_VALUE);
+	gpu = first_gpu(fixture);
+	assert_int_equal(gpu.failures, 4);
+	assert_int_equal(gpu.refusals, 1);
+	assert_int_equal(gpu.used_bytes, 8 * MIB);
+}
+
+static void what_it_imported_is_in_the_accounting_until_it_is_closed(void **state)
+{
+	struct fixture *fixture = *state;
+	struct watch *watch = &fixture->watch;
+	CUdeviceptr pointer;
+	CUdeviceptr opened;
+	CUipcMemHandle ipc;
+	CUmemGenericAllocationHandle handle;
+	CUmemGenericAllocationHandle imported;
+	CUmemoryPool pool;
+	unsigned char fabric[64];
+	const CUmemAllocationProp on_gpu = { .type = 1,
+		                             .location = { CU_MEM_LOCATION_TYPE_DEVICE, 0 } };
+	assert_int_equal(cuMemAlloc_v2(&pointer, (size_t)MIB), CUDA_SUCCESS);
+	assert_int_equal(cuIpcGetMemHandle(&ipc, pointer), CUDA_SUCCESS);
+	assert_int_equal(cuMemCreate(&handle, (size_t)(2 * MIB), &on_gpu, 0), CUDA_SUCCESS);
+	assert_int_equal(cuMemExportToShareableHandle(fabric, handle, CU_MEM_HANDLE_TYPE_FABRIC, 0),
+	                 CUDA_SUCCESS);
+	assert_int_equal(watch_imports(watch), 0);
+	assert_int_equal(cuIpcOpenMemHandle_v2(&opened, ipc, 1), CUDA_SUCCESS);
+	assert_int_equal(watch_imports(watch), 1);
+	assert_int_equal(
+	    cuMemImportFromShareableHandle(&imported, fabric, CU_MEM_HANDLE_TYPE_FABRIC),
+	    CUDA_SUCCESS);
+	assert_int_equal(watch_imports(watch), 2);
+	assert_int_equal(cuMemPoolImportFromShareableHandle(&pool, fabric, 1, 0), CUDA_SUCCESS);
+	assert_int_equal(watch_imports(watch), 3);
+	assert_int_equal(cuMemPoolDestroy(pool), CUDA_SUCCESS);
+	assert_int_equal(cuMemRelease(imported), CUDA_SUCCESS);
+	assert_int_equal(cuIpcCloseMemHandle(opened), CUDA_SUCCESS);
+	assert_int_equal(watch_imports(watch), 0);
+	assert_int_equal(cuMemRelease(handle), CUDA_SUCCESS);
+	assert_int_equal(cuMemFree_v2(pointer), CUDA_SUCCESS);
+	assert_int_equal(fixture_used(fixture, 0), 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_begin, fixture_end)
 
 int main(void)
@@ -267,6 +343,8 @@ int main(void)
 		TEST(a_task_that_runs_gets_no_budget_on_another_gpu),
 		TEST(a_segment_can_be_given_to_who_runs_the_task),
 		TEST(what_a_task_put_in_the_place_of_its_segment_is_not_opened),
+		TEST(requests_for_which_the_gpu_has_no_room_are_counted_apart_from_refusals),
+		TEST(what_it_imported_is_in_the_accounting_until_it_is_closed),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -50,9 +50,9 @@ DESK_TEST(what_the_guard_says_comes_with_the_end)
 {
 	desk_connect(desk);
 	run_half(desk);
-	desk->guards[desk->guard_count++] = (struct guard_reading){ 7, 1000, 990, 2, 50, false };
+	desk->guards[desk->guard_count++] = desk_guard(990, 2, 50);
 	measure_after(desk, 1000);
-	const struct guard_reading last = { 7, 1000, 1000, 3, 60, false };
+	const struct guard_reading last = desk_guard(1000, 3, 60);
 	desk_event(desk, INPUT_EXITED,
 	           (struct work_event){ .reservation_id = 7, .guarded = true, .guard = last });
 	const struct task_use *use = &desk_change(desk, CHANGE_EXITED)->use;
@@ -172,8 +172,8 @@ DESK_TEST(who_has_a_limit_changed_is_told_but_not_every_second)
 	run_half(desk);
 	for (int i = 0; i < 3; i++) {
 		desk->guard_count = 0;
-		desk->guards[desk->guard_count++] =
-		    (struct guard_reading){ 7, 1000, 990, 0, 0, true };
+		desk->guards[desk->guard_count] = desk_guard(990, 0, 0);
+		desk->guards[desk->guard_count++].changed = true;
 		measure_after(desk, 1000);
 		assert_int_equal(desk_count(desk, OUTPUT_WARN, 7), i == 0);
 		assert_true((desk_change(desk, CHANGE_UNGUARDED) != NULL) == (i == 0));

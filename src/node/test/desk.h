@@ -189,6 +189,17 @@ static inline void desk_use(struct desk *desk, int gpu, int64_t reservation_id, 
 	desk->gpus[gpu].used_mib += memory_mib;
 }
 
+/* What the guard of reservation 7 counted. */
+static inline struct guard_reading desk_guard(int64_t peak_mib, int64_t refusals,
+                                              int64_t refused_mib)
+{
+	return (struct guard_reading){ .reservation_id = 7,
+		                       .limit_mib = 1000,
+		                       .peak_mib = peak_mib,
+		                       .refusals = refusals,
+		                       .refused_mib = refused_mib };
+}
+
 /* Its processes end. `back`: so does what they used. */
 static inline void desk_unuse(struct desk *desk, int64_t reservation_id, bool back)
 {

@@ -74,8 +74,7 @@ DESK_TEST(by_default_what_its_libraries_take_beyond_a_full_budget_is_tolerated)
 static void run_over_for_a_second(struct desk *desk, bool guarded)
 {
 	if (guarded)
-		desk->guards[desk->guard_count++] =
-		    (struct guard_reading){ 7, 1000, 990, 2, 50, false };
+		desk->guards[desk->guard_count++] = desk_guard(990, 2, 50);
 	run_over(desk, (enum overuse)node_policy_default().overuse);
 	desk->now_ms += 1000;
 	desk_measure(desk);

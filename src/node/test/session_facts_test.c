@@ -48,6 +48,8 @@ SIDE_TEST(what_there_is_to_say_about_a_task_becomes_a_notice)
 	assert_string_equal(notice->task.message, "static");
 	change(side, (struct change){ .kind = CHANGE_IDLE, .reservation_id = 7 });
 	assert_int_equal(command(side, COMMAND_TASK_NOTICE)->task.notice, NOTICE_IDLE);
+	change(side, (struct change){ .kind = CHANGE_CROWDED, .reservation_id = 7 });
+	assert_int_equal(command(side, COMMAND_TASK_NOTICE)->task.notice, NOTICE_CROWDED);
 	change(side, (struct change){ .kind = CHANGE_OVER, .reservation_id = 8, .slot = true });
 	assert_int_equal(commands(side), 0);
 }

@@ -29,7 +29,8 @@ struct config {
 		    foreign_tolerance_mb, search_pause_us, search_width, request_lease_ms,
 		    clock_step_ms, clock_hold_ms, policy, consolidate, time_sharing,
 		    sharing_wait_ms, sharing_turn_ms, foreign_requeues, loads_per_gpu, suspend,
-		    suspend_host_percent;
+		    suspend_host_percent, turn_wait_ms, slot_stay_ms, loading_percent,
+		    sharing_delay_ms, suspend_wait_ms;
 		bool enable_preemption, enable_gang_scheduling, enable_thermal_aware,
 		    enable_backfill, check_possible;
 	} scheduler;
@@ -63,6 +64,9 @@ struct config {
 		    standing_ms, resend_ms, starts_max, foreign_step_mb, container_runtime;
 		struct texts slot_addresses;
 	} agent;
+	struct {
+		bool direct_leases;
+	} models;
 	struct {
 		bool enable, kai_queues;
 		const char *kubeconfig_path, *context, *default_tenant, *namespace;

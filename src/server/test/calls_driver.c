@@ -12,6 +12,7 @@
 #include "api/notify/notify.h"
 #include "api/service/service_state.h"
 #include "base/clock.h"
+#include "fetch/fetch.h"
 #include "server/engine.h"
 #include "wire/wire.h"
 
@@ -282,6 +283,7 @@ int main(int argc, char **argv)
 	pthread_t thread;
 	struct error error = { 0 };
 
+	fetch_outlive_exit();
 	sigemptyset(&set);
 	sigaddset(&set, SIGTERM);
 	pthread_sigmask(SIG_BLOCK, &set, NULL);

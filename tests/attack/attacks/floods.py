@@ -96,12 +96,12 @@ def unread_output(world):
     node.change(0, order)
     job = f"job-{order['job_id']}"
     site.await_state(job, "running")
-    reader = http.client.HTTPConnection("127.0.0.1", site.scheduler.port, timeout=10)
+    reader = http.client.HTTPConnection("127.0.0.1", site.scheduler.port, timeout=60)
     reader.request("GET", f"/api/v1/jobs/{job}/logs?follow=1",
                    headers={"Authorization": f"Bearer {site.victim.token}"})
-    request = node.others.get(timeout=10)
+    request = node.others.get(timeout=60)
     while not request.HasField("output_request"):
-        request = node.others.get(timeout=10)
+        request = node.others.get(timeout=60)
     wanted, piece = request.output_request, b"x" * 65536
     pieces = (48 << 20 if world.quick else 192 << 20) // len(piece)
     with world.flood(8, f"window {wanted.window >> 10} KiB, output_bytes 1 MiB"):

@@ -219,7 +219,7 @@ def wrong_token(world):
         node = site.fake_node(name, person)
         node.hello()
         try:
-            code, _ = node.ended.get(timeout=10)
+            code, _ = node.ended.get(timeout=60)
         except queue.Empty:
             code = None
         node.close()
@@ -241,13 +241,13 @@ def legacy_for_others(world):
     calls = site.calls.agent
     asks = [lambda: calls.RegisterAgent(pb.RegisterAgentRequest(
                 node_id=name, total_cpu_cores=1, gpus=[pb.GPUInfo(gpu_id="G", memory_total_mb=9)]),
-                metadata=person.metadata, timeout=10),
+                metadata=person.metadata, timeout=60),
             lambda: calls.ReportMetrics(pb.ReportMetricsRequest(node_id=name, job_metrics=[
-                pb.JobMetrics(job_id=job, state="failed")]), metadata=person.metadata, timeout=10),
+                pb.JobMetrics(job_id=job, state="failed")]), metadata=person.metadata, timeout=60),
             lambda: calls.ReportMetrics(pb.ReportMetricsRequest(node_id="evil", job_metrics=[
-                pb.JobMetrics(job_id=job, state="completed")]), metadata=person.metadata, timeout=10),
+                pb.JobMetrics(job_id=job, state="completed")]), metadata=person.metadata, timeout=60),
             lambda: list(calls.Heartbeat(iter([pb.HeartbeatRequest(node_id=name)]),
-                                         metadata=person.metadata, timeout=10)),
+                                         metadata=person.metadata, timeout=60)),
             lambda: next(calls.ReceiveJobAssignment(iter([pb.JobAssignmentRequest(
                 node_id=name, status="ready")]), metadata=person.metadata, timeout=3))]
     codes = []
@@ -285,7 +285,7 @@ def two_names(world):
     stream.cancel()
     words.put(None)
     heard = queue.Queue()
-    site.calls.health.Check(health_pb2.HealthCheckRequest(), timeout=10)  # the end was read
+    site.calls.health.Check(health_pb2.HealthCheckRequest(), timeout=60)  # the end was read
     watches = [watch_raw(site, heard) for _ in range(20)]
     for _ in watches:
         heard.get(timeout=20)  # each is told the health at first
@@ -306,13 +306,13 @@ def register(calls, name, person):
             for i in range(5)]
     calls.RegisterAgent(agent_pb2.RegisterAgentRequest(
         node_id=name, total_cpu_cores=8, total_memory_mb=1024, gpus=gpus),
-        metadata=person.metadata, timeout=10)
+        metadata=person.metadata, timeout=60)
 
 
 def report(calls, name, job, state, person):
     calls.ReportMetrics(agent_pb2.ReportMetricsRequest(
         node_id=name, job_metrics=[agent_pb2.JobMetrics(job_id=job, state=state)]),
-        metadata=person.metadata, timeout=10)
+        metadata=person.metadata, timeout=60)
 
 
 def collect(stream, into):

@@ -184,7 +184,7 @@ def revoked_legacy_node(world):
     calls.RegisterAgent(agent_pb2.RegisterAgentRequest(
         node_id="legacy-revoked", total_cpu_cores=8, total_memory_mb=1024,
         gpus=[agent_pb2.GPUInfo(gpu_id=f"G-lr-{i}", index=i, memory_total_mb=1000)
-              for i in range(6)]), metadata=person.metadata, timeout=10)
+              for i in range(6)]), metadata=person.metadata, timeout=60)
     words = queue.Queue()
     words.put(agent_pb2.JobAssignmentRequest(node_id="legacy-revoked", status="ready"))
     stream = calls.ReceiveJobAssignment(iter(words.get, None), metadata=person.metadata)

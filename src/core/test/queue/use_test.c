@@ -107,20 +107,30 @@ static void no_task_ended_before_it_started(void **unused)
 	harness_free(lab.h);
 }
 
+static bool has_event(const struct lab *lab, enum event_kind kind)
+{
+	bool told = false;
+
+	for (size_t i = 0; i < lab->h->effects.count; i++)
+		told = told || (lab->h->effects.at[i].kind == EFFECT_EVENT &&
+		                lab->h->effects.at[i].event.kind == kind);
+	return told;
+}
+
 static void a_notice_is_an_event_and_the_jobs_message(void **unused)
 {
 	struct lab lab = use_lab_new();
 	struct command command = task_command(lab, COMMAND_TASK_NOTICE);
-	bool told = false;
 
 	(void)unused;
+	command.task.notice = NOTICE_CROWDED;
+	command.task.message = "others have its memory";
+	must(lab.h, harness_apply(lab.h, command));
+	assert_true(has_event(&lab, EVENT_TASK_CROWDED));
 	command.task.notice = NOTICE_UNGUARDED;
 	command.task.message = "it runs without";
 	must(lab.h, harness_apply(lab.h, command));
-	for (size_t i = 0; i < lab.h->effects.count; i++)
-		told = told || (lab.h->effects.at[i].kind == EFFECT_EVENT &&
-		                lab.h->effects.at[i].event.kind == EVENT_TASK_UNGUARDED);
-	assert_true(told);
+	assert_true(has_event(&lab, EVENT_TASK_UNGUARDED));
 	assert_string_equal(job(lab.h, lab.job)->s.message, "task 0: it runs without");
 	command.task.notice = NOTICES;
 	assert_false(harness_apply(lab.h, command));

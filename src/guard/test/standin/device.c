@@ -18,6 +18,7 @@ static int64_t used_bytes[STANDIN_GPUS_MAX];
 static int context_count[STANDIN_GPUS_MAX];
 
 static int64_t hidden_bytes[STANDIN_GPUS_MAX];
+static struct standin_user *user; /* of this process, once it has taken something */
 
 static void become_child(void)
 {
@@ -28,6 +29,7 @@ static void become_child(void)
 	memset(hidden_bytes, 0, sizeof hidden_bytes);
 	memset(context_count, 0, sizeof context_count);
 	current_depth = 0;
+	user = NULL;
 	standin_forget_pools();
 	standin_forget_pieces();
 	standin_forget_modules();
@@ -64,16 +66,73 @@ static int64_t memory_bytes(void)
 	return setting("STANDIN_MEMORY", INT64_C(16) << 30);
 }
 
+/* True if a process has ended, whether somebody waited for it or not. */
+static bool has_ended(int64_t pid)
+{
+	char path[40];
+	char text[400];
+	snprintf(path, sizeof path, "/proc/%lld/stat", (long long)pid);
+	FILE *file = fopen(path, "r");
+	size_t size = file != NULL ? fread(text, 1, sizeof text - 1, file) : 0;
+	if (file != NULL)
+		fclose(file);
+	text[size] = '\0';
+	const char *state = strrchr(text, ')');
+	return state == NULL || state[2] == 'Z' || state[2] == 'X';
+}
+
+/* Gives back all that a process has taken which is no more. */
+static void clear_user(struct standin_state *state, struct standin_user *other)
+{
+	for (int gpu = 0; gpu < STANDIN_GPUS_MAX; gpu++)
+		atomic_fetch_sub(&state->used_bytes[gpu],
+		                 atomic_exchange(&other->used_bytes[gpu], 0));
+	atomic_store(&other->pid, 0);
+}
+
+/* This process's place in the shared state; NULL: there is none left. What an earlier program of
+ * it has taken is gone, as it called exec. */
+static struct standin_user *own_user(struct standin_state *state)
+{
+	for (int i = 0; i < STANDIN_USERS_MAX && user == NULL; i++) {
+		if (atomic_load(&state->users[i].pid) == getpid())
+			clear_user(state, &state->users[i]);
+	}
+	for (int i = 0; i < STANDIN_USERS_MAX && user == NULL; i++) {
+		int64_t nobody = 0;
+		if (atomic_compare_exchange_strong(&state->users[i].pid, &nobody, getpid()))
+			user = &state->users[i];
+	}
+	return user;
+}
+
+static void reap_users(struct standin_state *state)
+{
+	for (int i = 0; i < STANDIN_USERS_MAX; i++) {
+		struct standin_user *other = &state->users[i];
+		int64_t pid = atomic_load(&other->pid);
+		if (pid > 0 && pid != getpid() && has_ended(pid) &&
+		    atomic_compare_exchange_strong(&other->pid, &pid, -1))
+			clear_user(state, other);
+	}
+}
+
 bool standin_take(int gpu, int64_t bytes)
 {
 	if (gpu < 0)
 		return true;
-	if (bytes > memory_bytes() - used_bytes[gpu])
+	struct standin_state *state = shared_state();
+	struct standin_user *own = state != NULL ? own_user(state) : NULL;
+	if (state != NULL && bytes > 0)
+		reap_users(state);
+	int64_t all_bytes = state != NULL ? atomic_load(&state->used_bytes[gpu]) : 0;
+	if (bytes > memory_bytes() - (all_bytes > used_bytes[gpu] ? all_bytes : used_bytes[gpu]))
 		return false;
 	used_bytes[gpu] += bytes;
-	struct standin_state *state = shared_state();
 	if (state != NULL) {
 		int64_t used = atomic_fetch_add(&state->used_bytes[gpu], bytes) + bytes;
+		if (own != NULL)
+			atomic_fetch_add(&own->used_bytes[gpu], bytes);
 		int64_t peak = atomic_load(&state->peak_bytes[gpu]);
 		while (used > peak &&
 		       !atomic_compare_exchange_weak(&state->peak_bytes[gpu], &peak, used))

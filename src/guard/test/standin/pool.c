@@ -104,6 +104,15 @@ CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *properties)
 	return at < POOLS_MAX ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
+/* Nothing of what is behind the handle can be had from it. */
+CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *pool, void *shareable, int type,
+                                            unsigned long long flags)
+{
+	CUmemPoolProps properties = { .location = { CU_MEM_LOCATION_TYPE_DEVICE, 0 } };
+	(void)shareable, (void)type, (void)flags;
+	return cuMemPoolCreate(pool, &properties);
+}
+
 CUresult cuMemPoolDestroy(CUmemoryPool pool)
 {
 	pthread_mutex_lock(&standin_mutex);

@@ -17,12 +17,20 @@
 
 #include "../../calls/driver_abi.h"
 
-enum { STANDIN_GPUS_MAX = 4 };
+enum { STANDIN_GPUS_MAX = 4, STANDIN_USERS_MAX = 256 };
 
-/* What all processes have taken of each GPU, whether they live or not. */
+/* What one process has taken of each GPU. */
+struct standin_user {
+	_Atomic(int64_t) pid; /* 0: nobody's */
+	_Atomic(int64_t) used_bytes[STANDIN_GPUS_MAX];
+};
+
+/* What all processes have taken of each GPU. What one has that ended comes back when another
+ * takes something. */
 struct standin_state {
 	_Atomic(int64_t) used_bytes[STANDIN_GPUS_MAX];
 	_Atomic(int64_t) peak_bytes[STANDIN_GPUS_MAX];
+	struct standin_user users[STANDIN_USERS_MAX];
 };
 
 /* The stand-in's modules and kernels are texts: "MIB name=STACK_BYTES" is a module that takes so
