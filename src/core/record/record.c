@@ -72,7 +72,8 @@
 	F(T, guess) F(T, start)                                                                    \
 	F(T, started_ms) F(T, checkpoint_ms) F(T, completed_ms) F(T, short_since_ms)               \
 	F(T, preempted_count) F(T, served_ms) F(T, exit_code) F(T, message)                        \
-	F(T, foreign_requeues) F(T, suspended_ms) F(T, paused_ms) F(T, suspends) F(T, parked)
+	F(T, foreign_requeues) F(T, suspended_ms) F(T, paused_ms) F(T, suspends) F(T, parked)   \
+	F(T, promised_ms) F(T, likely_ms) F(T, promise_made_ms)
 
 #define TASK_FIELDS(F, T)                                                                          \
 	F(T, job_id) F(T, place) F(T, state, .words = &task_state_words) F(T, reservation_id)      \
@@ -137,6 +138,8 @@
 
 #define TRIAL_FIELDS(F, T) F(T, id) F(T, program) F(T, gpu_model) F(T, done) F(T, lost)
 
+#define MARGIN_FIELDS(F, T) F(T, id) F(T, margin) F(T, promised) F(T, kept) F(T, likely)
+
 #define DECISION_FIELDS(F, T)                                                                      \
 	F(T, id) F(T, time_ms) F(T, kind, .words = &decision_words) F(T, job_id) F(T, tenant_id)   \
 	F(T, tasks) F(T, for_job_id) F(T, model_id) F(T, slot_id) F(T, for_model_id) F(T, score) F(T, premium_milli) F(T, candidates) F(T, until_ms)                   \
@@ -167,6 +170,7 @@ const struct record_type record_types[RECORD_KINDS] = {
 	    RECORD_TYPE("node_class", 1, struct node_class_record, NODE_CLASS_FIELDS),
 	[RECORD_GUEST] = RECORD_TYPE("guest", 1, struct guest_record, GUEST_FIELDS),
 	[RECORD_TRIAL] = RECORD_TYPE("trial", 1, struct trial_record, TRIAL_FIELDS),
+	[RECORD_MARGIN] = RECORD_TYPE("margin", 1, struct margin_record, MARGIN_FIELDS),
 	[RECORD_DECISION] = RECORD_TYPE("decision", 1, struct decision_record, DECISION_FIELDS),
 	[RECORD_RUN] = RECORD_TYPE("run", 1, struct run_record, RUN_FIELDS),
 	[RECORD_PRICE] = RECORD_TYPE("price", 2, struct price_record, PRICE_FIELDS),

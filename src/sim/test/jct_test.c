@@ -66,6 +66,29 @@ static void policies_differ_in_who_passes_whom(void **state)
 	assert_true(result.completion_ms[1] < 14 * HOUR - SECOND);
 }
 
+/* Bob's jobs have always taken an hour when Ann's waits for one of them. */
+static void starts_that_are_promised_are_counted(void **state)
+{
+	struct philly_job jobs[8];
+	(void)state;
+	for (int i = 0; i < 7; i++)
+		jobs[i] = (struct philly_job){ .submit_ms = BEGIN + i * 2 * HOUR,
+			                       .duration_ms = HOUR,
+			                       .gpus = 1,
+			                       .user = "bob" };
+	jobs[7] = (struct philly_job){ .submit_ms = jobs[6].submit_ms + SECOND,
+		                       .duration_ms = HOUR,
+		                       .gpus = 4,
+		                       .user = "ann" };
+	struct jct_result result = jct_execute("backfill", jobs, 8, 1, 4);
+	assert_int_equal(result.promises.given, 1);
+	assert_int_equal(result.promises.wait_ms, HOUR - SECOND);
+	assert_in_range(result.promises.ahead_ms, HOUR / 2, 2 * HOUR);
+	assert_int_equal(result.promises.kept, result.promises.ahead_ms >= HOUR - SECOND);
+	result = jct_execute("skip", jobs, 8, 1, 4);
+	assert_int_equal(result.promises.given, 0);
+}
+
 /* Ann's jobs have been short and Bob's long. A node of one GPU is busy when both come back,
  * Bob first. */
 static void who_is_predicted_to_be_short_goes_before_who_came_first(void **state)
@@ -266,6 +289,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(jobs_that_fit_take_what_they_run_whatever_the_policy),
+		cmocka_unit_test(starts_that_are_promised_are_counted),
 		cmocka_unit_test(policies_differ_in_who_passes_whom),
 		cmocka_unit_test(who_is_predicted_to_be_short_goes_before_who_came_first),
 		cmocka_unit_test(the_nodes_follow_from_the_load),

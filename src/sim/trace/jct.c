@@ -18,6 +18,8 @@
 const struct jct_policy jct_policies[] = {
 	{ "fifo", "in the order of arrival; nobody passes who waits", JCT_STRICT },
 	{ "skip", "in that order, but what does not fit is passed", JCT_SKIP },
+	{ "backfill", "the scheduler's defaults: others pass who was promised a start",
+	  JCT_BACKFILL },
 	{ "shortest", "least GPU time first, as an oracle tells", JCT_SHORTEST },
 	{ "levels", "who had an hour of GPU time gives way to who had less", JCT_LEVELS },
 	{ "attained", "the scheduler's time sharing by attained service", JCT_ATTAINED },

@@ -10,6 +10,17 @@
 #define SUSPEND_WAIT_MS INT64_C(10800000)
 #define SUSPEND_GPU_MIB INT64_C(20480) /* what a job has on each GPU, where it is moved */
 
+static void note_promise(struct jct *jct, const struct job_state_record *state)
+{
+	struct run_job *run = &jct->jobs[state->id - jct->first_id];
+
+	if (state->promised_ms == 0 || state->started_ms > 0)
+		return;
+	run->promised_ms = state->promised_ms;
+	run->likely_ms = state->likely_ms;
+	run->told_ms = state->promise_made_ms;
+}
+
 bool jct_send(struct jct *jct, struct command *command, struct error *error)
 {
 	effects_clear(&jct->effects);
@@ -18,6 +29,8 @@ bool jct_send(struct jct *jct, struct command *command, struct error *error)
 		return false;
 	for (size_t i = 0; i < jct->effects.count; i++) {
 		const struct effect *effect = &jct->effects.at[i];
+		if (effect->kind == EFFECT_PUT && effect->record_kind == RECORD_JOB_STATE)
+			note_promise(jct, effect->record);
 		jct->more = jct->more || effect->kind == EFFECT_MORE;
 		if (effect->kind != EFFECT_START && effect->kind != EFFECT_STOP &&
 		    effect->kind != EFFECT_SUSPEND && effect->kind != EFFECT_RESUME)
@@ -43,7 +56,9 @@ static bool jct_configure(struct jct *jct, struct error *error)
 	struct command command = { .kind = COMMAND_CONFIGURE };
 	struct config_record config = config_default();
 
-	if (jct_shares(jct)) {
+	if (jct->policy->kind == JCT_BACKFILL) {
+		config.enable_preemption = config.enable_consolidation = false;
+	} else if (jct_shares(jct)) {
 		bool predicts =
 		    jct->policy->kind == JCT_GITTINS || jct->policy->kind == JCT_PREDICTED;
 		config.time_sharing =

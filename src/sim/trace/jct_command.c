@@ -34,6 +34,7 @@ struct summary {
 	double fairness; /* Jain's index of what part of its time each job ran */
 	double seconds;
 	int64_t preemptions;
+	struct jct_promises promises;
 	double suspends;             /* for each job */
 	double lost_hours;           /* GPU time that stops took */
 	double x[POINTS], y[POINTS]; /* completion times, and % of jobs that took no longer */
@@ -170,6 +171,7 @@ static void sum_up(const struct study *study, struct summary *summary,
 	summary->used = capacity > 0 ? (double)result->served_ms / capacity : 0;
 	summary->longest_wait = (double)result->longest_wait_ms / 1000;
 	summary->preemptions = result->preemptions;
+	summary->promises = result->promises;
 	summary->suspends = (double)result->suspends / (double)count;
 	summary->lost_hours = (double)result->lost_ms / 3600000;
 	free(took);
@@ -198,6 +200,27 @@ static bool run_policy(struct study *study, struct summary *summary, struct prog
 	return fine;
 }
 
+static double percent_of(int64_t part, int64_t all)
+{
+	return all > 0 ? 100.0 * (double)part / (double)all : 0;
+}
+
+/* Of those policies that promise starts. */
+static void jct_print_promises(const struct study *study)
+{
+	for (int i = 0; i < study->count; i++) {
+		const struct jct_promises *at = &study->summaries[i].promises;
+		if (at->given == 0)
+			continue;
+		printf("\n%s: %" PRId64 " starts promised, %.1f%% kept; %.1f%% by the likely time; "
+		       "%.0f s ahead on average, %.0f s waited\n",
+		       study->summaries[i].policy->name, at->given, percent_of(at->kept, at->given),
+		       percent_of(at->likely, at->given),
+		       (double)at->ahead_ms / 1000 / (double)at->given,
+		       (double)at->wait_ms / 1000 / (double)at->given);
+	}
+}
+
 static void jct_print_table(const struct study *study)
 {
 	double count = (double)study->philly.count;
@@ -223,16 +246,20 @@ static void jct_print_table(const struct study *study)
 	       "that they took;\nused: of all GPU time up to the last "
 	       "arrival;\nJain: index of the part of its time that each job ran; took: this "
 	       "simulation\n");
+	jct_print_promises(study);
 }
 
 static void jct_print_json(const struct study *study)
 {
 	for (int i = 0; i < study->count; i++) {
 		const struct summary *at = &study->summaries[i];
-		json_t *line = json_pack("{s:s, s:f, s:f, s:f, s:f, s:I}", "policy",
-		                         at->policy->name, "jct_mean_s", at->mean, "jct_p50_s",
-		                         at->p50, "jct_p99_s", at->p99, "wait_mean_s",
-		                         at->wait_mean, "preemptions", (json_int_t)at->preemptions);
+		json_t *line = json_pack(
+		    "{s:s, s:f, s:f, s:f, s:f, s:I, s:I, s:f, s:f}", "policy", at->policy->name,
+		    "jct_mean_s", at->mean, "jct_p50_s", at->p50, "jct_p99_s", at->p99,
+		    "wait_mean_s", at->wait_mean, "preemptions", (json_int_t)at->preemptions,
+		    "promises", (json_int_t)at->promises.given, "promises_kept",
+		    percent_of(at->promises.kept, at->promises.given), "promises_likely",
+		    percent_of(at->promises.likely, at->promises.given));
 		json_dumpf(line, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9));
 		putchar('\n');
 		json_decref(line);

@@ -103,10 +103,25 @@ size_t jct_place_of(const struct jct *jct, const struct run_job *run)
 	return (size_t)(run - jct->jobs);
 }
 
+static void judge_promise(struct jct *jct, struct run_job *run)
+{
+	struct jct_promises *promises = &jct->result->promises;
+
+	if (run->promised_ms == 0)
+		return;
+	promises->given++;
+	promises->kept += jct->now_ms <= run->promised_ms;
+	promises->likely += jct->now_ms <= run->likely_ms;
+	promises->wait_ms += jct->now_ms - run->told_ms;
+	promises->ahead_ms += run->promised_ms - run->told_ms;
+	run->promised_ms = 0;
+}
+
 /* All of its tasks run from now on. */
 static void jct_go_on(struct jct *jct, struct run_job *run)
 {
 	run->runs = true;
+	judge_promise(jct, run);
 	run->start_ms = jct->now_ms + run->cost_ms;
 	jct->running[jct->running_count++] = (int32_t)jct_place_of(jct, run);
 	jct->result->longest_wait_ms =

@@ -16,6 +16,7 @@ struct run_job {
 	int64_t wait_ms;  /* since when it does not run */
 	int64_t had_ms;   /* GPU time */
 	int64_t cost_ms;  /* of its next start */
+	int64_t promised_ms, likely_ms, told_ms; /* its start, and when that was said; 0: not */
 	int32_t tasks, running;
 	int64_t *reservations; /* of its tasks, 0 where it has none */
 	int64_t moved_ms;      /* when its GPU memory has been moved; 0: it is not being moved */
