@@ -77,8 +77,10 @@ struct works_slot {
 bool works_slot(const struct works *works, int64_t reservation_id, struct works_slot *slot);
 
 /* Appends struct work_keeper, for works_owner. */
+#define POD_UID_SIZE 64
 struct work_keeper {
 	int64_t reservation_id, keeper;
+	char pod[POD_UID_SIZE]; /* uid of the pod that it is; "" : it is none */
 };
 void works_keepers(const struct works *works, struct buffer *keepers);
 /* In any thread: whose process that is; 0: nobody's. */
