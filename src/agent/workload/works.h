@@ -49,6 +49,8 @@ void works_kill(struct works *works, int64_t reservation_id);
  * freezes it; and back. */
 void works_suspend(struct works *works, const struct node_order *order);
 void works_resume(struct works *works, const struct node_order *order);
+/* A child of the agent has ended, with a status as of waitpid(). */
+void works_child_ended(struct works *works, pid_t pid, int status);
 void works_warn(struct works *works, int64_t reservation_id, const char *message);
 /* It has ended and was reported: forgets everything but its output. */
 void works_erase(struct works *works, int64_t reservation_id);
