@@ -474,6 +474,7 @@ bool service_reload(struct service *service, const struct service_settings *sett
 	service->settings.check_possible = settings->check_possible;
 	service->settings.allow_unix_user = settings->allow_unix_user;
 	service->settings.allow_private_webhooks = settings->allow_private_webhooks;
+	service->settings.job_recipients = settings->job_recipients;
 	agents_advise(service->agents, &settings->advice);
 	return true;
 }

@@ -16,6 +16,9 @@ struct work {
 	int64_t asked;          /* WORK_WAITING: the measurement that it is checked by */
 	bool told;              /* as running, by a snapshot */
 	int64_t release_change; /* the change that told of its release; 0: not told */
+	int64_t move_change; /* the last one that told that its memory could not be moved; 0: none
+	                      */
+	int64_t move_connection;
 	/* Of this life of the agent. */
 	int64_t asked_away;  /* kept.memory: the measurement that can show its memory as gone, or
 	                        that there is room for it to come; 0: none is waited for */
@@ -188,6 +191,11 @@ void work_event(struct local_node *node, enum input_kind kind, const struct work
 void work_acknowledged(struct local_node *node, struct work *work);
 void work_time(struct local_node *node, struct work *work);
 int64_t work_wake_ms(const struct local_node *node, const struct work *work);
+/* A pod: its kubelet starts and ends it, and only the scheduler says that it has ended. */
+static inline bool work_is_watched(const struct work *work)
+{
+	return work->order.kind == ORDER_WATCH;
+}
 /* Started or to be started, and not told to stop. */
 static inline bool work_is_up(const struct work *work)
 {
@@ -207,8 +215,8 @@ static inline bool work_counts(const struct work *work)
 int64_t work_ran_ms(const struct local_node *node, const struct work *work);
 
 /* suspend.c: GPU memory that goes to host memory and back. */
-void suspend_order(struct local_node *node, const struct node_order *order);
-void resume_order(struct local_node *node, const struct node_order *order);
+void suspend_order(struct local_node *node, const struct message *message);
+void resume_order(struct local_node *node, const struct message *message);
 void suspend_event(struct local_node *node, struct work *work, enum input_kind kind,
                    const struct work_event *event);
 /* A measurement was taken: those that left are gone, those that come may. */

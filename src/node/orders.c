@@ -62,7 +62,9 @@ static void take_start(struct local_node *node, const struct node_order *order, 
 	work->kept.phase = WORK_WAITING;
 	work->order_number = number;
 	work->asked_ms = node->now_ms;
-	if (order->part_count > 0)
+	if (order->kind == ORDER_WATCH)
+		work_begin(node, work); /* it is bound: nobody asks whether it fits */
+	else if (order->part_count > 0)
 		work->asked = node_ask_measure(node);
 	else
 		admit_waiting(node);
@@ -105,10 +107,10 @@ void orders_take(struct local_node *node, const struct message *message)
 		take_stop(node, &message->order);
 		break;
 	case ORDER_SUSPEND:
-		suspend_order(node, &message->order);
+		suspend_order(node, message);
 		break;
 	case ORDER_RESUME:
-		resume_order(node, &message->order);
+		resume_order(node, message);
 		break;
 	default:
 		take_start(node, &message->order, message->number);

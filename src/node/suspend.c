@@ -10,7 +10,7 @@ int64_t work_ran_ms(const struct local_node *node, const struct work *work)
 }
 
 /* That it is done (no reason), or could not be. */
-static void suspend_tell(struct local_node *node, const struct work *work, enum change_kind kind,
+static void suspend_tell(struct local_node *node, struct work *work, enum change_kind kind,
                          int64_t took_ms, const char *reason)
 {
 	struct change change = { .kind = (int32_t)kind,
@@ -20,7 +20,19 @@ static void suspend_tell(struct local_node *node, const struct work *work, enum 
 		                 .address = "",
 		                 .took_ms = max64(took_ms, 0) };
 
-	link_change(node, &change);
+	int64_t number = link_change(node, &change);
+	work->move_change = reason ? number : 0;
+	work->move_connection = node->kept.connection;
+}
+
+/* Whether the order was sent before the scheduler had stored that moving its memory failed: it may
+ * be the one that was answered, sent again on a new connection. To follow it would move memory of a
+ * task that the scheduler takes to be as before. */
+static bool has_failed(const struct local_node *node, const struct work *work,
+                       const struct message *message)
+{
+	return work->move_connection == node->kept.connection &&
+	       work->move_change > message->acknowledged;
 }
 
 static void set_memory(struct local_node *node, struct work *work, enum work_memory memory)
@@ -100,13 +112,18 @@ static void output_move(struct local_node *node, const struct work *work, enum o
 	output->order = order;
 }
 
-void suspend_order(struct local_node *node, const struct node_order *order)
+void suspend_order(struct local_node *node, const struct message *message)
 {
+	const struct node_order *order = &message->order;
 	struct work *work = work_find(node, order->reservation_id);
 	struct error error = { 0 };
 
 	if (!work || work->kept.phase == WORK_WAITING || work->kept.phase > WORK_RUNNING)
 		return; /* its end is told, or was */
+	if (has_failed(node, work, message)) {
+		suspend_tell(node, work, CHANGE_SUSPENDED, 0, "it could not be suspended just now");
+		return;
+	}
 	switch ((enum work_memory)work->kept.memory) {
 	case MEMORY_ON_GPU:
 		if (!may_leave(node, work, order->host_bytes, &error)) {
@@ -129,14 +146,16 @@ void suspend_order(struct local_node *node, const struct node_order *order)
 	}
 }
 
-void resume_order(struct local_node *node, const struct node_order *order)
+void resume_order(struct local_node *node, const struct message *message)
 {
-	struct work *work = work_find(node, order->reservation_id);
+	struct work *work = work_find(node, message->order.reservation_id);
 
 	if (!work || work->kept.phase != WORK_RUNNING)
 		return;
 	if (work->kept.memory == MEMORY_ON_GPU)
 		suspend_tell(node, work, CHANGE_RESUMED, 0, NULL);
+	else if (has_failed(node, work, message))
+		suspend_tell(node, work, CHANGE_RESUMED, 0, "it could not be resumed just now");
 	else if (work->kept.memory == MEMORY_AWAY)
 		work->asked_away = node_ask_measure(node);
 }
@@ -190,7 +209,10 @@ static bool is_gone(const struct local_node *node, const struct work *work)
 	for (int64_t i = 0; i < work->order.part_count; i++) {
 		const struct gpu_view *gpu = measure_gpu(node, work->order.parts[i].uuid);
 		const struct use *use = gpu ? measure_use(node, work, gpu) : NULL;
-		if (!gpu || !gpu->present)
+		if (!gpu ||
+		    (!gpu->present && node->now_ms - gpu->absent_ms < node->policy.absent_ms))
+			return false; /* it is not seen now, and may come back */
+		if (!gpu->present)
 			continue;
 		int64_t left_mib = gpu->unexplained_mib - gpu->standing_mib;
 		if (use && use->owned_mib > 0)

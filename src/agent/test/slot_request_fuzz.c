@@ -1,5 +1,6 @@
 /* slot_request_fuzz.c - whatever a client sends to a slot, in whatever pieces: what passes is the
  * same, and nothing passes without the key */
+#define _GNU_SOURCE /* memmem */
 #include <stdlib.h>
 
 #include "agent/proxy/slot_request.h"

@@ -85,6 +85,7 @@ DESK_TEST(a_resume_is_not_tried_without_its_room)
 	desk_measure(desk);
 	assert_int_equal(desk_place(desk, OUTPUT_RESUME), -1);
 	assert_non_null(strstr(desk_change(desk, CHANGE_RESUMED)->message, "has no room"));
+	desk->stored = desk->changes;
 	desk_unuse(desk, 0, true);
 	desk_measure(desk);
 	desk_move(desk, ORDER_RESUME, 7, 0);
@@ -110,6 +111,38 @@ DESK_TEST(an_agent_that_restarts_while_memory_leaves_lets_it_leave_again)
 	assert_int_equal(desk_change(desk, CHANGE_SUSPENDED)->exit_code, 0);
 }
 
+DESK_TEST(an_order_that_was_answered_and_is_sent_again_begins_nothing)
+{
+	struct node_order order = { .kind = ORDER_SUSPEND,
+		                    .reservation_id = 7,
+		                    .host_bytes = 10 * GIB };
+
+	run_task(desk);
+	desk_order(desk, &order);
+	desk_measure(desk);
+	desk_event(desk, INPUT_SUSPENDED,
+	           (struct work_event){ .reservation_id = 7, .failed = true });
+	assert_int_equal(desk_change(desk, CHANGE_SUSPENDED)->exit_code, 1);
+	desk_order(desk, &order);
+	assert_int_equal(desk_change(desk, CHANGE_SUSPENDED)->exit_code, 1);
+	desk->stored = desk->changes;
+	desk_order(desk, &order);
+	desk_measure(desk);
+	assert_true(desk_place(desk, OUTPUT_SUSPEND) >= 0);
+}
+
+DESK_TEST(memory_on_a_gpu_that_is_not_seen_is_not_told_as_gone)
+{
+	run_task(desk);
+	desk_move(desk, ORDER_SUSPEND, 7, 10 * GIB);
+	desk_measure(desk);
+	desk->gpus[0].uuid = "gpu-c";
+	desk->process_count = 0;
+	desk_event(desk, INPUT_SUSPENDED, (struct work_event){ .reservation_id = 7 });
+	desk_measure(desk);
+	assert_null(desk_change(desk, CHANGE_SUSPENDED));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -118,6 +151,8 @@ int main(void)
 		    what_grew_beyond_its_host_memory_since_it_was_measured_is_not_suspended),
 		cmocka_unit_test(what_does_not_fit_into_its_host_memory_is_refused_at_once),
 		cmocka_unit_test(a_resume_is_not_tried_without_its_room),
+		cmocka_unit_test(an_order_that_was_answered_and_is_sent_again_begins_nothing),
+		cmocka_unit_test(memory_on_a_gpu_that_is_not_seen_is_not_told_as_gone),
 		cmocka_unit_test(an_agent_that_restarts_while_memory_leaves_lets_it_leave_again),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -84,7 +84,7 @@ struct config {
 		const char *webhook, *webhook_secret, *email, *smtp_host, *smtp_user,
 		    *smtp_password, *smtp_from, *ca_path, *service_url;
 		int64_t smtp_port, smtp_security, queue_threshold, tries;
-		bool allow_private_addresses;
+		bool allow_private_addresses, job_recipients;
 	} notifications;
 	struct {
 		int64_t body_bytes, connections, connections_per_address, connections_reserved,

@@ -204,6 +204,21 @@ void check_released(struct chaos *chaos, int at, int64_t reservation_id)
 		             run->alive ? "it runs" : "its memory is not back");
 }
 
+void check_suspended(struct chaos *chaos, int at, int64_t reservation_id)
+{
+	const struct run *run = run_of(chaos, at, reservation_id);
+	bool certain = true;
+
+	for (int g = 0; run && g < chaos->nodes[at].gpu_count; g++)
+		certain = certain && !(run->used_mib[g] > 0 && chaos->nodes[at].gpus[g].doubtful);
+	/* One that was suspended before may be told of that once more. */
+	if (run && run->alive && !run->exited && run->lingers && run->times == 1 && certain)
+		chaos_broken(chaos, "released",
+		             "reservation %lld on node-%d is told to be suspended, and its memory "
+		             "is on its GPUs",
+		             (long long)reservation_id, at);
+}
+
 /* A slot on a node that was given up and came back is known by what it uses: how much more it may
  * use, its node alone knows. */
 static bool has_adopted_slot(const struct chaos *chaos, int at)

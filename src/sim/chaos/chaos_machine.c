@@ -85,6 +85,9 @@ static void look_at_message(struct chaos *chaos, int at, const struct output *ou
 		chaos->nodes[at].hello = message->connection;
 	else if (message->kind == MESSAGE_CHANGE && message->change.kind == CHANGE_RELEASED)
 		check_released(chaos, at, message->change.reservation_id);
+	else if (message->kind == MESSAGE_CHANGE && message->change.kind == CHANGE_SUSPENDED &&
+	         message->change.exit_code == 0)
+		check_suspended(chaos, at, message->change.reservation_id);
 	else if (message->kind == MESSAGE_CHANGE && message->change.kind == CHANGE_REFUSED)
 		check_refused(chaos, at, &message->change);
 	arena_free(&arena);

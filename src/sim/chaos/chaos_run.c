@@ -271,6 +271,9 @@ void run_event(struct chaos *chaos, const struct chaos_event *event)
 	case HAPPEN_RUN_MOVED:
 		run_moved(chaos, run);
 		break;
+	case HAPPEN_RUN_LEFT:
+		run_left(run);
+		break;
 	case HAPPEN_RUN_GONE:
 		gone(chaos, run, event);
 		break;

@@ -64,6 +64,8 @@ void run_move(struct chaos *chaos, int at, const struct node_order *order, bool 
 		return;
 	chaos_note(chaos, "node-%d %s %lld", at, back ? "resumes" : "suspends",
 	           (long long)order->reservation_id);
+	if (back)
+		run_left(run); /* it was hidden when it was measured */
 	if (back && run->away)
 		check_fit(chaos, at, order);
 	if (!back && order->host_bytes > 0) {
@@ -99,17 +101,32 @@ void run_tell_move(struct chaos *chaos, struct run *run)
 	machine_apply(chaos, run->node, input);
 }
 
-static void leave(struct run *run)
+void run_left(struct run *run)
 {
-	for (int g = 0; g < CHAOS_GPUS; g++) {
+	for (int g = 0; g < CHAOS_GPUS && run->lingers; g++) {
 		run->copied_mib[g] = run->used_mib[g];
 		run->used_mib[g] = 0;
 	}
-	run->holds_memory = false;
+	run->holds_memory = run->holds_memory && !run->lingers;
+	run->lingers = false;
+}
+
+/* The driver says that it is done; the memory may be gone later. */
+static void leave(struct chaos *chaos, struct run *run)
+{
+	run->lingers = true;
+	run->times++;
+	if (chaos_fails(chaos, CHAOS_SUSPEND, 300))
+		chaos_later(chaos, between(&chaos->dice[CHAOS_SUSPEND], 1, 20000),
+		            (struct chaos_event){
+				.kind = HAPPEN_RUN_LEFT, .node = run->node, .id = run->number });
+	else
+		run_left(run);
 }
 
 static void come_back(struct run *run)
 {
+	run_left(run);
 	for (int g = 0; g < CHAOS_GPUS; g++)
 		run->used_mib[g] = run->copied_mib[g];
 	run->holds_memory = true;
@@ -141,7 +158,7 @@ void run_moved(struct chaos *chaos, struct run *run)
 		if (run->back)
 			come_back(run);
 		else
-			leave(run);
+			leave(chaos, run);
 	} else if (!run->back && !run->away) {
 		run->copy_bytes = 0;
 	}

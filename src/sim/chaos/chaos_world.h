@@ -35,6 +35,7 @@ enum chaos_event_kind {
 	HAPPEN_RUN_READY,
 	HAPPEN_RUN_CHECKPOINT,
 	HAPPEN_RUN_MOVED, /* its GPU memory is in host memory, or back; or not */
+	HAPPEN_RUN_LEFT,  /* what lingered of it is gone, too */
 	HAPPEN_CLIENT,    /* somebody wants something */
 	HAPPEN_REQUEST,   /* a request in flight ends */
 	HAPPEN_FAULT,     /* something breaks */
@@ -77,9 +78,11 @@ struct run {
 	/* Its GPU memory, if it is suspended: `away`, it is in host memory, and the task is frozen.
 	 */
 	int64_t host_bytes, copy_bytes, copied_mib[CHAOS_GPUS];
+	int64_t times; /* that it was suspended */
 	bool moving, back, away;
-	bool due;    /* it would have ended by itself while it was frozen */
-	bool untold; /* how moving it ended: its agent hung */
+	bool lingers; /* away: its memory is still on the GPU for a while */
+	bool due;     /* it would have ended by itself while it was frozen */
+	bool untold;  /* how moving it ended: its agent hung */
 	enum move_end move;
 };
 
@@ -283,6 +286,7 @@ void run_tidy(struct chaos *chaos);
 /* chaos_suspend.c: GPU memory that goes to host memory and comes back. */
 void run_move(struct chaos *chaos, int at, const struct node_order *order, bool back);
 void run_moved(struct chaos *chaos, struct run *run);
+void run_left(struct run *run);
 void run_tell_move(struct chaos *chaos, struct run *run);
 /* What is suspended has its host memory, and nothing starts without its own. */
 void check_host(struct chaos *chaos, int at, int64_t reservation_id, int64_t bytes);
@@ -329,6 +333,8 @@ void check_fit(struct chaos *chaos, int at, const struct node_order *order);
 void check_stored(struct chaos *chaos, const struct effects *effects);
 /* A release is told only when nothing of it is left. */
 void check_released(struct chaos *chaos, int at, int64_t reservation_id);
+/* What is told as suspended has left its GPUs. */
+void check_suspended(struct chaos *chaos, int at, int64_t reservation_id);
 /* Once nothing fails, no order is refused because something is there that the
  * scheduler does not know of. */
 void check_refused(struct chaos *chaos, int at, const struct change *change);
