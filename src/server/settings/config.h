@@ -29,7 +29,8 @@ struct config {
 		    foreign_tolerance_mb, search_pause_us, search_width, request_lease_ms,
 		    clock_step_ms, clock_hold_ms, policy, consolidate, time_sharing,
 		    sharing_wait_ms, sharing_turn_ms, foreign_requeues, loads_per_gpu, suspend,
-		    suspend_host_percent, turn_wait_ms, slot_stay_ms, loading_percent;
+		    suspend_host_percent, request_goal_ms, turn_wait_ms,
+		    slot_stay_ms, loading_percent;
 		bool enable_preemption, enable_gang_scheduling, enable_thermal_aware,
 		    enable_backfill, check_possible;
 	} scheduler;
