@@ -52,6 +52,8 @@ def test_time_sharing_beats_order_of_arrival(gpu_sim, trace):
         "gittins",
         "predicted",
         "moves",
+        "suspend",
+        "parallel",
     ]
     for line in of.values():
         assert set(line) == {
@@ -65,6 +67,17 @@ def test_time_sharing_beats_order_of_arrival(gpu_sim, trace):
     assert of["attained"]["jct_mean_s"] < of["skip"]["jct_mean_s"] < of["fifo"]["jct_mean_s"]
     assert of["fifo"]["preemptions"] == of["skip"]["preemptions"] == 0
     assert 0 < of["attained"]["preemptions"] < 200
+
+
+def test_suspending_takes_the_place_of_stopping(gpu_sim, trace):
+    result = gpu_sim("jct", *trace, "--policy", "attained,suspend,parallel")
+    assert result.returncode == 0, result.stderr
+    head, *rows = (line.split() for line in result.stdout.splitlines()[2:6])
+    suspends, lost = head.index("susp.") - 1, head.index("lost") - 1
+    of = {row[0]: row for row in rows}
+    assert float(of["attained"][suspends]) == 0
+    assert float(of["suspend"][suspends]) > 0
+    assert float(of["suspend"][lost]) > float(of["parallel"][lost]) > 0
 
 
 def test_the_same_trace_gives_the_same_figures(gpu_sim, trace):

@@ -13,6 +13,7 @@
 #include "agent/host/host.h"
 #include "agent/host/state.h"
 #include "agent/host/vault.h"
+#include "agent/keeper/keeper_proxy.h"
 #include "agent/uplink/envelope.h"
 #include "agent/workload/folder.h"
 #include "agent/workload/follow.h"
@@ -240,6 +241,8 @@ static void disconnected(void *context, const char *reason)
 	agent_apply(agent, (struct input){ .kind = INPUT_DISCONNECTED });
 }
 
+static void tell_keys(struct agent *agent);
+
 static void agent_take_message(struct agent *agent, struct text bytes)
 {
 	struct error error = { 0 };
@@ -253,6 +256,8 @@ static void agent_take_message(struct agent *agent, struct text bytes)
 	else
 		log_at(LOG_ERROR, "the scheduler sent a message that cannot be read",
 		       LOG_TEXT("reason", error.text));
+	if (message && message->kind == MESSAGE_WELCOME)
+		tell_keys(agent);
 	arena_reset(&agent->messages);
 }
 
@@ -339,6 +344,25 @@ static void received(void *context, struct text message)
 	arena_free(&arena);
 }
 
+/* The scheduler must know it before anyone is sent to the slot. */
+static void tell_key(struct agent *agent, int64_t reservation_id)
+{
+	struct envelope envelope = { .kind = ENVELOPE_SLOT_KEY, .reservation_id = reservation_id };
+	struct works_slot slot;
+
+	if (!works_slot(agent->works, reservation_id, &slot) || !slot.client_key)
+		return;
+	envelope.key = text_of(slot.client_key);
+	agent_send(agent, &envelope);
+	explicit_bzero(agent->packing.data, agent->packing.capacity);
+}
+
+static void tell_keys(struct agent *agent)
+{
+	for (size_t i = 0; i < node_work_count(agent->node); i++)
+		tell_key(agent, node_work(agent->node, i).kept->reservation_id);
+}
+
 static void work_happened(void *context, enum input_kind kind, const struct work_event *event)
 {
 	struct agent *agent = context;
@@ -348,6 +372,8 @@ static void work_happened(void *context, enum input_kind kind, const struct work
 		slots_watch(agent->slots, event->reservation_id, &slot);
 	if (kind == INPUT_EXITED || kind == INPUT_GONE || kind == INPUT_NOT_STARTED)
 		slots_forget(agent->slots, event->reservation_id);
+	if (kind == INPUT_READY)
+		tell_key(agent, event->reservation_id);
 	if (kind == INPUT_GONE)
 		inputs_forget(agent->inputs, event->reservation_id);
 	agent_apply(agent, (struct input){ .kind = (int32_t)kind, .event = *event });
@@ -527,6 +553,15 @@ static bool check_ports(const struct run_settings *run, struct error *error)
 	                 (long long)run->port_first, (long long)run->port_last);
 }
 
+/* Only root may. In the network of the node a server's port is open to everyone on it. */
+static void isolate_slots(struct run_settings *run)
+{
+	run->slot_networks = run->slot_networks && keeper_proxy_can_isolate();
+	if (!run->slot_networks)
+		log_at(LOG_INFO, "servers of models listen on loopback of the node: its users can "
+		                 "reach them without a key");
+}
+
 struct agent *agent_new(uv_loop_t *loop, const struct agent_settings *settings,
                         struct gpu_source *source, struct error *error)
 {
@@ -548,6 +583,7 @@ struct agent *agent_new(uv_loop_t *loop, const struct agent_settings *settings,
 		free(agent);
 		return NULL;
 	}
+	isolate_slots(&agent->settings.run);
 	cgroups_open(&agent->cgroups, agent->label, settings->cgroup_parent);
 	cgroups_limit_pids(&agent->cgroups, settings->pids_total);
 	make_parts(agent, source);

@@ -21,7 +21,7 @@
 
 /* What is not in the settings as it is told. */
 struct told {
-	const char *schedulers, *overuse, *unguarded, *guard, *privileges, *uids;
+	const char *schedulers, *overuse, *unguarded, *guard, *privileges, *uids, *slot_network;
 	int64_t verbosity;
 	bool help, version;
 };
@@ -119,6 +119,10 @@ static const struct option table[] = {
 	              "first port for servers of models, chosen at random (default: 19000)"),
 	NUMBER_OPTION("model-port-last", "N", options.agent.run.port_last, 1024, 65535, 1,
 	              "last port for servers of models (default: 28999)"),
+	WORD_OPTION(
+	    "slot-network", "own|node", told.slot_network, "own node",
+	    "of servers of models, if the agent is root: own isolates them, with a proxy as "
+	    "their way out (default: own)"),
 	NUMBER_OPTION("open-files", "N", options.agent.run.open_files, 0, 1 << 30, 1,
 	              "limit on open files of a task's process; 0: the agent's"),
 	FLAG_OPTION("errors-apart", options.agent.run.errors_apart,
@@ -235,6 +239,20 @@ static bool find_keeper(struct options *options, struct error *error)
 	                 options->agent.keeper ? options->agent.keeper : "gpu-keeper");
 }
 
+/* So is what stands before servers of models. */
+static bool find_slot_proxy(struct options *options, struct error *error)
+{
+	const char *directory = own_directory(options);
+	char *beside = file_path("%s/gpu-slot-proxy", directory ? directory : ".");
+
+	options->agent.run.slot_proxy = arena_string(&options->arena, beside);
+	free(beside);
+	return access(options->agent.run.slot_proxy, X_OK) == 0 ||
+	       error_set(error, ERROR_NOT_FOUND,
+	                 "%s, which stands before servers of models, cannot be run",
+	                 options->agent.run.slot_proxy);
+}
+
 static const char *find_library(struct options *options)
 {
 	static const char *const places[] = { "../lib", ".", "../lib/gpu-scheduler" };
@@ -327,8 +345,10 @@ static bool options_finish(struct options *options, const struct told *told, str
 	if (!agent->identity.name)
 		agent->identity.name = arena_string(&options->arena, host.name);
 	if (!options_check_name(agent->identity.name, error) ||
-	    !set_schedulers(options, told->schedulers, error) || !find_keeper(options, error))
+	    !set_schedulers(options, told->schedulers, error) || !find_keeper(options, error) ||
+	    !find_slot_proxy(options, error))
 		return false;
+	agent->run.slot_networks = !told->slot_network || strcmp(told->slot_network, "own") == 0;
 	if (told->overuse)
 		agent->policy.overuse = strcmp(told->overuse, "stop") == 0   ? OVERUSE_STOP
 		                        : strcmp(told->overuse, "warn") == 0 ? OVERUSE_WARN

@@ -82,6 +82,25 @@ static void put_jobs(struct request *request, const struct scrape *scrape)
 	                   metrics_count_jobs(request, scrape, JOB_PENDING));
 }
 
+/* Promised starts. */
+static void put_promises(struct request *request)
+{
+	const struct catalogue *catalogue = service_catalogue(request->service);
+	struct buffer *text = &request->body;
+	const struct margin_record *margin;
+	int64_t promised = 0, kept = 0;
+
+	for (int64_t id = 1; id <= MARGIN_BINS; id++) {
+		margin = catalogue_get(catalogue, RECORD_MARGIN, id, 0);
+		promised += margin ? margin->promised : 0;
+		kept += margin ? margin->kept : 0;
+	}
+	metric_head(text, METRIC_PROMISED_STARTS_TOTAL);
+	buffer_print(text, "%s{outcome=\"kept\"} %" PRId64 "\n%s{outcome=\"late\"} %" PRId64 "\n",
+	             metric_name(METRIC_PROMISED_STARTS_TOTAL), kept,
+	             metric_name(METRIC_PROMISED_STARTS_TOTAL), promised - kept);
+}
+
 /* Tenants. */
 
 static void put_tenant_name(struct buffer *text, const struct tenant_record *tenant,
@@ -424,6 +443,7 @@ static void put_all(struct request *request, const struct scrape *scrape)
 	if (sees_all) {
 		put_nodes(request);
 		put_gpus(request);
+		put_promises(request);
 	}
 	catalogue_unlock(catalogue);
 	if (!sees_all)

@@ -74,6 +74,13 @@ static void on_route(void *context, const struct route_effect *route)
 	gateways_route(service->gateways, route);
 }
 
+static void on_slots_changed(void *context)
+{
+	struct service *service = context;
+
+	gateways_slots_changed(service->gateways);
+}
+
 static void service_on_changed(void *context)
 {
 	struct service *service = context;
@@ -378,6 +385,7 @@ struct service *service_new(struct engine_port *port, const struct service_setti
 					       .model_payload = order_model_payload,
 					       .slot_addresses = settings->slot_addresses,
 					       .misreport = on_misreport,
+					       .slots_changed = on_slots_changed,
 					       .context = service,
 					   });
 	service->http = (struct handler){ .context = service,
@@ -466,6 +474,7 @@ bool service_reload(struct service *service, const struct service_settings *sett
 	service->settings.check_possible = settings->check_possible;
 	service->settings.allow_unix_user = settings->allow_unix_user;
 	service->settings.allow_private_webhooks = settings->allow_private_webhooks;
+	service->settings.job_recipients = settings->job_recipients;
 	agents_advise(service->agents, &settings->advice);
 	return true;
 }

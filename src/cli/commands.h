@@ -3,6 +3,7 @@
 #define CLI_COMMANDS_H
 
 #include "cli/cli.h"
+#include "cli/listing.h"
 
 extern const struct cli_command submit_command, run_command, list_command, get_command,
     logs_command, why_command, queue_command;
@@ -15,6 +16,8 @@ extern const struct cli_command status_command, nodes_command, gpus_command, dra
 extern const struct cli_command tenants_command, create_tenant_command, quota_command;
 extern const struct cli_command models_command, slots_command, decisions_command, report_command,
     token_command, config_command, login_command, top_command;
+/* What top shows as well. */
+extern const struct listing_source queue_source, tenants_source, models_source, nodes_source;
 extern const struct cli_command ask_command, chat_command;
 extern const struct cli_command estimate_command, completion_command, complete_command,
     version_command;

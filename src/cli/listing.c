@@ -65,10 +65,9 @@ static void write_field(struct table *table, const struct resource_field *field,
 	buffer_free(&text);
 }
 
-static void write_cell(struct session *session, struct table *table, const struct column *column,
-                       const json_t *item)
+static void write_cell(struct session *session, const struct resource *resource,
+                       struct table *table, const struct column *column, const json_t *item)
 {
-	const struct resource *resource = session->arguments->command->shows;
 	if (column->write) {
 		column->write(session, table, item);
 		return;
@@ -83,35 +82,56 @@ static void write_cell(struct session *session, struct table *table, const struc
 	write_field(table, field, item);
 }
 
-static void listing_print_table(struct session *session, const json_t *items,
-                                const struct column *columns, size_t count)
+/* With `room` all columns are written, and the table leaves out what does not fit. */
+static void listing_fill(struct session *session, const json_t *items,
+                         const struct listing_source *source, bool room, struct table *table)
 {
-	struct table table = { 0 };
-	size_t place;
+	const struct column *columns = source->columns;
+	size_t count = source->column_count, place;
 	json_t *item;
-	bool all = session->form == FORM_WIDE;
-	/* What goes to a file is the same whatever the width of anything. */
-	bool room = all || session->terminal.is_terminal;
 
-	if (!all)
-		table.terminal = session->terminal;
-	table.terminal.colours = session->terminal.colours;
-	table.terminal.pictures = session->terminal.pictures;
 	for (size_t i = 0; i < count; i++) {
 		if (columns[i].extra && !room)
 			continue;
-		unsigned bit = 1U << table.columns++;
-		table.right |= columns[i].right ? bit : 0;
-		table.shrinks |= columns[i].shrinks ? bit : 0;
-		table.drops |= columns[i].extra ? bit : 0;
-		table_coloured(&table, COLOUR_BOLD, "%s", columns[i].title);
+		unsigned bit = 1U << table->columns++;
+		table->right |= columns[i].right ? bit : 0;
+		table->shrinks |= columns[i].shrinks ? bit : 0;
+		table->drops |= columns[i].extra ? bit : 0;
+		table_coloured(table, COLOUR_BOLD, "%s", columns[i].title);
 	}
 	json_array_foreach(items, place, item)
 	{
 		for (size_t i = 0; i < count; i++)
 			if (!columns[i].extra || room)
-				write_cell(session, &table, &columns[i], item);
+				write_cell(session, source->resource, table, &columns[i], item);
 	}
+}
+
+void listing_write(struct session *session, const json_t *items,
+                   const struct listing_source *source, const struct terminal *terminal, FILE *to)
+{
+	struct table table = { .terminal = *terminal };
+
+	listing_fill(session, items, source, true, &table);
+	table_print(&table, to);
+	table_free(&table);
+}
+
+static void listing_print_table(struct session *session, const json_t *items,
+                                const struct column *columns, size_t count)
+{
+	struct listing_source source = { .resource = session->arguments->command->shows,
+		                         .columns = columns,
+		                         .column_count = count };
+	struct table table = { 0 };
+	bool all = session->form == FORM_WIDE;
+
+	if (!all)
+		table.terminal = session->terminal;
+	table.terminal.colours = session->terminal.colours;
+	table.terminal.pictures = session->terminal.pictures;
+	/* What goes to a file is the same whatever the width of anything. */
+	listing_fill(session, items, &source, all || session->terminal.is_terminal, &table);
 	table_print(&table, stdout);
 	table_free(&table);
 }

@@ -33,6 +33,17 @@ extern const struct option listing_options[]; /* --columns, of commands that sho
  * -o name prints. --columns has other columns than these printed. */
 void listing_print(struct session *session, const json_t *items, const struct column *columns,
                    size_t count, const char *name_key);
+/* What a list shows, for others that show it too. */
+struct listing_source {
+	const char *title, *name_key;
+	const struct resource *resource; /* whose fields columns name */
+	json_t *(*load)(struct session *session, struct error *error);
+	const struct column *columns;
+	size_t column_count;
+};
+/* Writes the items as a table for that terminal, with a line of titles. */
+void listing_write(struct session *session, const json_t *items,
+                   const struct listing_source *source, const struct terminal *terminal, FILE *to);
 /* Prints one document as -o json, yaml or name says; false: a table is wanted. */
 bool listing_print_document(const struct session *session, const json_t *document,
                             const char *name_key);

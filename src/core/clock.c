@@ -53,6 +53,9 @@ static void move_state(const struct move *move, struct job_state_record *state)
 	move_time(move, &state->completed_ms);
 	move_time(move, &state->short_since_ms);
 	move_time(move, &state->suspended_ms);
+	move_time(move, &state->promised_ms);
+	move_time(move, &state->likely_ms);
+	move_time(move, &state->promise_made_ms);
 }
 
 static void move_reservation(const struct move *move, const struct sched *sched,
@@ -273,6 +276,7 @@ static void load_fresh(const struct move *move, struct sched *sched, const struc
 	move->fresh->placement.workload_mix = sched->placement.workload_mix;
 	workload_mix_init(&sched->placement.workload_mix);
 	predict_move(&move->fresh->predictor, &sched->predictor);
+	move->fresh->margins = sched->margins;
 	move->fresh->trials = sched->trials;
 	sched->trials = (struct map){ 0 };
 	for (enum record_kind kind = RECORD_CONFIG; kind < RECORD_PROMISE; kind++)

@@ -164,7 +164,9 @@ static bool check_job_state(const struct sched *sched, const struct job_state_re
 		return corrupt(error, "the state of job", state->id, "without it, or twice");
 	if (!is_time(state->queued_ms) || !is_time(state->not_before_ms) ||
 	    !is_time(state->started_ms) || !is_time(state->checkpoint_ms) ||
-	    !is_time(state->completed_ms) || !is_time(state->short_since_ms))
+	    !is_time(state->completed_ms) || !is_time(state->short_since_ms) ||
+	    !is_time(state->promised_ms) || !is_time(state->likely_ms) ||
+	    !is_time(state->promise_made_ms))
 		return corrupt(error, "the state of job", state->id, "with a time that cannot be");
 	if (!within(state->refusals, 0, NUMBER_MAX) || !within(state->expected_ms, 0, NUMBER_MAX) ||
 	    !within(state->expected_p90_ms, 0, NUMBER_MAX) || !within(state->confidence, 0, 1000) ||

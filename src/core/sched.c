@@ -64,6 +64,7 @@ struct sched *sched_new(void)
 	sched_connect(sched);
 	workload_mix_init(&sched->placement.workload_mix);
 	predictor_init(&sched->predictor);
+	margins_init(&sched->margins);
 	return sched;
 }
 
@@ -769,6 +770,8 @@ bool sched_load(struct sched *sched, enum record_kind kind, const void *record, 
 		return guest_load(sched, record) != NULL;
 	case RECORD_TRIAL:
 		return trial_load(sched, record, error);
+	case RECORD_MARGIN:
+		return margin_load(&sched->margins, record, error);
 	case RECORD_DECISION:
 	case RECORD_RUN:
 	case RECORD_PRICE:

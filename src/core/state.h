@@ -12,6 +12,7 @@
 #include "core/place/fit.h"
 #include "core/place/place.h"
 #include "core/place/placement.h"
+#include "core/promise/margin.h"
 #include "core/promise/promise.h"
 #include "core/queue/job.h"
 #include "core/queue/predict.h"
@@ -65,6 +66,7 @@ struct sched {
 	struct ranktree ends;      /* running jobs with an expected end, by (end, id) */
 	struct promise **promises; /* by the ids of their jobs */
 	size_t promise_count, promise_capacity;
+	struct margins margins;
 	struct ranktree understaffed;     /* jobs below their minimum, by (when to stop them, id) */
 	struct ranktree suspended;        /* suspended jobs, by (suspended_ms, id) */
 	struct map trials;                /* struct trial, by id */

@@ -33,9 +33,15 @@ static void fit_descriptors(struct limits *limits)
 
 	if (getrlimit(RLIMIT_NOFILE, &files) != 0)
 		return;
-	rlim_t wanted = limits->connections * FILES_OF_PASSAGE + OTHER_FILES;
-	files.rlim_cur = wanted < files.rlim_max ? wanted : files.rlim_max;
-	setrlimit(RLIMIT_NOFILE, &files);
+	rlim_t wanted = limits->connections * FILES_OF_PASSAGE + OTHER_FILES, most = files.rlim_max;
+	/* Root may have more than it was given. */
+	files.rlim_cur = wanted;
+	files.rlim_max = wanted < most ? most : wanted;
+	if (setrlimit(RLIMIT_NOFILE, &files) != 0) {
+		files.rlim_cur = wanted < most ? wanted : most;
+		files.rlim_max = most;
+		setrlimit(RLIMIT_NOFILE, &files);
+	}
 	if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur >= wanted)
 		return;
 	limits->connections = (files.rlim_cur - OTHER_FILES) / FILES_OF_PASSAGE;
@@ -52,6 +58,7 @@ static struct limits limits_of(const struct program_settings *settings)
 	limits.buffered_bytes = (size_t)settings->buffered_bytes;
 	limits.connections = (size_t)settings->connections;
 	limits.connections_per_address = limits.connections;
+	limits.connections_reserved = 0; /* all of its clients are of one kind */
 	limits.exchanges = 4 * limits.connections;
 	limits.head_bytes = 32 << 10;
 	limits.output_bytes = 256 << 10;

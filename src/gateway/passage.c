@@ -86,6 +86,7 @@ void passages_free(struct program *program)
 		buffer_free(&passage->head);
 		buffer_free(&passage->answer);
 		buffer_free(&passage->waiting);
+		body_edits_free(&passage->edits);
 		meter_free(&passage->meter);
 		free(passage);
 	}

@@ -260,6 +260,7 @@ static void got_head(struct upstream_request *request, const struct answer_reade
 	}
 	passage->is_whole = reader->has_length && reader->content_length <= WHOLE_BYTES &&
 	                    passage->meter.form != METER_EVENTS;
+	request->keeps_head = passage->is_whole;
 	if (!passage->is_whole)
 		begin_answer(passage, reader);
 }

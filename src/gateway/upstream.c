@@ -310,6 +310,8 @@ static void take(struct upstream_connection *connection, struct text bytes)
 		switch (answer_next(&connection->reader, &bytes, &part)) {
 		case ANSWER_HEAD:
 			request->head(request, &connection->reader);
+			if (connection->request == request && !request->keeps_head)
+				answer_forget_head(&connection->reader);
 			break;
 		case ANSWER_PART:
 			request->part(request, part);

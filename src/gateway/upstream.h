@@ -26,6 +26,8 @@ struct upstream_request {
 	const char *address; /* http://HOST:PORT */
 	struct text pieces[UPSTREAM_PIECES_MAX];
 	int piece_count;
+	bool keeps_head; /* until its end */
+	/* Unless it sets `keeps_head`, the head is gone when it returns. */
 	void (*head)(struct upstream_request *request, const struct answer_reader *reader);
 	void (*part)(struct upstream_request *request, struct text part);
 	void (*end)(struct upstream_request *request, enum upstream_end how, const char *why);

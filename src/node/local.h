@@ -16,9 +16,14 @@ struct work {
 	int64_t asked;          /* WORK_WAITING: the measurement that it is checked by */
 	bool told;              /* as running, by a snapshot */
 	int64_t release_change; /* the change that told of its release; 0: not told */
+	int64_t move_change; /* the last one that told that its memory could not be moved; 0: none
+	                      */
+	int64_t move_connection;
 	/* Of this life of the agent. */
-	int64_t asked_away; /* kept.memory: the measurement that can show its memory as gone, or
-	                       that there is room for it to come; 0: none is waited for */
+	int64_t asked_away;  /* kept.memory: the measurement that can show its memory as gone, or
+	                        that there is room for it to come; 0: none is waited for */
+	int64_t asked_leave; /* the measurement that shows whether there is host memory for all that
+	                      * is to leave; 0: it leaves already, or does not */
 	int64_t moved_ms; /* kept.memory: its agent said that it left, or was told to let it come */
 	int64_t asked_gone; /* kept.gone: the measurement that can show its memory as back */
 	int64_t clear_ms;   /* nothing of what is left is charged to it, since then; 0: it is */
@@ -205,8 +210,8 @@ static inline bool work_counts(const struct work *work)
 int64_t work_ran_ms(const struct local_node *node, const struct work *work);
 
 /* suspend.c: GPU memory that goes to host memory and back. */
-void suspend_order(struct local_node *node, const struct node_order *order);
-void resume_order(struct local_node *node, const struct node_order *order);
+void suspend_order(struct local_node *node, const struct message *message);
+void resume_order(struct local_node *node, const struct message *message);
 void suspend_event(struct local_node *node, struct work *work, enum input_kind kind,
                    const struct work_event *event);
 /* A measurement was taken: those that left are gone, those that come may. */

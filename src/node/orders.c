@@ -105,10 +105,10 @@ void orders_take(struct local_node *node, const struct message *message)
 		take_stop(node, &message->order);
 		break;
 	case ORDER_SUSPEND:
-		suspend_order(node, &message->order);
+		suspend_order(node, message);
 		break;
 	case ORDER_RESUME:
-		resume_order(node, &message->order);
+		resume_order(node, message);
 		break;
 	default:
 		take_start(node, &message->order, message->number);

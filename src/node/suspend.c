@@ -10,7 +10,7 @@ int64_t work_ran_ms(const struct local_node *node, const struct work *work)
 }
 
 /* That it is done (no reason), or could not be. */
-static void suspend_tell(struct local_node *node, const struct work *work, enum change_kind kind,
+static void suspend_tell(struct local_node *node, struct work *work, enum change_kind kind,
                          int64_t took_ms, const char *reason)
 {
 	struct change change = { .kind = (int32_t)kind,
@@ -20,13 +20,25 @@ static void suspend_tell(struct local_node *node, const struct work *work, enum 
 		                 .address = "",
 		                 .took_ms = max64(took_ms, 0) };
 
-	link_change(node, &change);
+	int64_t number = link_change(node, &change);
+	work->move_change = reason ? number : 0;
+	work->move_connection = node->kept.connection;
+}
+
+/* Whether the order was sent before the scheduler had stored that moving its memory failed: it may
+ * be the one that was answered, sent again on a new connection. To follow it would move memory of a
+ * task that the scheduler takes to be as before. */
+static bool has_failed(const struct local_node *node, const struct work *work,
+                       const struct message *message)
+{
+	return work->move_connection == node->kept.connection &&
+	       work->move_change > message->acknowledged;
 }
 
 static void set_memory(struct local_node *node, struct work *work, enum work_memory memory)
 {
 	work->kept.memory = (int32_t)memory;
-	work->asked_away = 0;
+	work->asked_away = work->asked_leave = 0;
 	work_write(node, work);
 }
 
@@ -68,8 +80,8 @@ static int64_t processes_on_gpus(const struct local_node *node, const struct wor
 /* Whether the driver would survive it. A process that has imported memory of another, of its task
  * or not, comes back broken. Its guard knows; where there is none, a task of several processes is
  * taken to share memory. False with a reason. */
-static bool may_leave(const struct local_node *node, const struct work *work,
-                      const struct node_order *order, struct error *error)
+static bool may_leave(const struct local_node *node, const struct work *work, int64_t copy_bytes,
+                      struct error *error)
 {
 	if (work->kept.slot || work->kept.phase != WORK_RUNNING || work->order.part_count == 0)
 		return error_set(error, ERROR_CONFLICT, "it is no running task with GPUs");
@@ -81,12 +93,11 @@ static bool may_leave(const struct local_node *node, const struct work *work,
 		return error_set(
 		    error, ERROR_CONFLICT,
 		    "it has imported GPU memory of another process, and would be lost");
-	if (used_mib(node, work) << 20 > order->host_bytes)
+	if (used_mib(node, work) << 20 > copy_bytes)
 		return error_set(error, ERROR_NO_ROOM,
 		                 "it uses %lld MiB of GPU memory, and %lld MiB of host memory are "
 		                 "reserved for that",
-		                 (long long)used_mib(node, work),
-		                 (long long)(order->host_bytes >> 20));
+		                 (long long)used_mib(node, work), (long long)(copy_bytes >> 20));
 	return true;
 }
 
@@ -101,23 +112,28 @@ static void output_move(struct local_node *node, const struct work *work, enum o
 	output->order = order;
 }
 
-void suspend_order(struct local_node *node, const struct node_order *order)
+void suspend_order(struct local_node *node, const struct message *message)
 {
+	const struct node_order *order = &message->order;
 	struct work *work = work_find(node, order->reservation_id);
 	struct error error = { 0 };
 
 	if (!work || work->kept.phase == WORK_WAITING || work->kept.phase > WORK_RUNNING)
 		return; /* its end is told, or was */
+	if (has_failed(node, work, message)) {
+		suspend_tell(node, work, CHANGE_SUSPENDED, 0, "it could not be suspended just now");
+		return;
+	}
 	switch ((enum work_memory)work->kept.memory) {
 	case MEMORY_ON_GPU:
-		if (!may_leave(node, work, order, &error)) {
+		if (!may_leave(node, work, order->host_bytes, &error)) {
 			suspend_tell(node, work, CHANGE_SUSPENDED, 0, error.text);
 			return;
 		}
 		work->kept.copy_bytes = order->host_bytes;
 		work->kept.memory_ms = node->now_ms;
 		set_memory(node, work, MEMORY_LEAVING);
-		output_move(node, work, OUTPUT_SUSPEND);
+		work->asked_leave = node_ask_measure(node);
 		break;
 	case MEMORY_AWAY:
 		suspend_tell(node, work, CHANGE_SUSPENDED, 0, NULL);
@@ -130,14 +146,16 @@ void suspend_order(struct local_node *node, const struct node_order *order)
 	}
 }
 
-void resume_order(struct local_node *node, const struct node_order *order)
+void resume_order(struct local_node *node, const struct message *message)
 {
-	struct work *work = work_find(node, order->reservation_id);
+	struct work *work = work_find(node, message->order.reservation_id);
 
 	if (!work || work->kept.phase != WORK_RUNNING)
 		return;
 	if (work->kept.memory == MEMORY_ON_GPU)
 		suspend_tell(node, work, CHANGE_RESUMED, 0, NULL);
+	else if (has_failed(node, work, message))
+		suspend_tell(node, work, CHANGE_RESUMED, 0, "it could not be resumed just now");
 	else if (work->kept.memory == MEMORY_AWAY)
 		work->asked_away = node_ask_measure(node);
 }
@@ -191,7 +209,10 @@ static bool is_gone(const struct local_node *node, const struct work *work)
 	for (int64_t i = 0; i < work->order.part_count; i++) {
 		const struct gpu_view *gpu = measure_gpu(node, work->order.parts[i].uuid);
 		const struct use *use = gpu ? measure_use(node, work, gpu) : NULL;
-		if (!gpu || !gpu->present)
+		if (!gpu ||
+		    (!gpu->present && node->now_ms - gpu->absent_ms < node->policy.absent_ms))
+			return false; /* it is not seen now, and may come back */
+		if (!gpu->present)
 			continue;
 		int64_t left_mib = gpu->unexplained_mib - gpu->standing_mib;
 		if (use && use->owned_mib > 0)
@@ -214,6 +235,20 @@ static void check_away(struct local_node *node, struct work *work)
 	suspend_tell(node, work, CHANGE_SUSPENDED, took_ms, NULL);
 }
 
+/* It may have grown since it was last measured, and is lost if the copy does not fit. */
+static void check_leaving(struct local_node *node, struct work *work)
+{
+	struct error error = { 0 };
+
+	work->asked_leave = 0;
+	if (may_leave(node, work, work->kept.copy_bytes, &error)) {
+		output_move(node, work, OUTPUT_SUSPEND);
+		return;
+	}
+	is_back(node, work);
+	suspend_tell(node, work, CHANGE_SUSPENDED, 0, error.text);
+}
+
 static void check_coming(struct local_node *node, struct work *work)
 {
 	struct error error = { 0 };
@@ -233,6 +268,9 @@ void suspend_measured(struct local_node *node)
 {
 	for (size_t i = 0; i < node->work_count; i++) {
 		struct work *work = node->works[i];
+		if (work->kept.phase == WORK_RUNNING && work->asked_leave > 0 &&
+		    node->measure.number >= work->asked_leave)
+			check_leaving(node, work);
 		if (work->kept.phase != WORK_RUNNING || work->asked_away == 0 ||
 		    node->measure.number < work->asked_away)
 			continue;
@@ -247,7 +285,7 @@ void suspend_restart(struct local_node *node, struct work *work)
 {
 	work->moved_ms = node->now_ms;
 	if (work->kept.phase == WORK_RUNNING && work->kept.memory == MEMORY_LEAVING)
-		output_move(node, work, OUTPUT_SUSPEND);
+		work->asked_leave = node_ask_measure(node); /* nothing if all of it has left */
 	else if (work->kept.phase == WORK_RUNNING && work->kept.memory == MEMORY_COMING)
 		output_move(node, work, OUTPUT_RESUME);
 }

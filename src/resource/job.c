@@ -1,6 +1,8 @@
 /* job.c - the table of jobs */
 #include "resource/table.h"
 
+static const struct words notify_words =
+    WORDS("started", "completed", "failed", "preempted", "cancelled");
 static const struct words standard_input_words = WORDS("none", "first", "all");
 static const struct words gpu_sharing_words = WORDS("none", "whole", "fraction", "memory");
 

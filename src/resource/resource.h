@@ -132,6 +132,8 @@ struct field_form {
 struct resource;
 struct words; /* core/field.h */
 
+enum { JOB_RECIPIENTS_MAX = 8 }; /* of notifications, that a job names */
+
 /* A row. `least` and `most` bound what a request may give: a number times 10^digits, the bytes
  * of a text or of each item, milliseconds. Both 0: any value of the kind.
  * A stored number is the public one times 10^digits times `scale`; a `scale` of 0 is 1. */

@@ -73,6 +73,7 @@ static void free_state(struct exchange_state *state)
 	buffer_free(&state->trailers);
 	output_free(&state->held);
 	grpc_frame_reader_free(&state->messages);
+	free(state->parameters);
 	free(state);
 }
 

@@ -1,5 +1,6 @@
 /* exchange_head.c - what a request asks for, out of its complete head */
 #include "base/hash.h"
+#include "base/memory.h"
 #include "wire/connection.h"
 
 /* A head that took more is counted as buffered; less is kept for the next request anyway. */
@@ -150,8 +151,11 @@ bool exchange_set_up(struct exchange_state *state, int *status, struct error *er
 	struct url url;
 	*status = 400;
 	if (!url_parse(exchange->target, &url, error) ||
-	    !url_segments(url.path, &head->bytes, &exchange->segments, error) ||
-	    !query_parse(url.query, &head->bytes, state->parameters, &exchange->query, error) ||
+	    !url_segments(url.path, &head->bytes, &exchange->segments, error))
+		return false;
+	if (url.query.size > 0 && !state->parameters)
+		state->parameters = memory_zero(QUERY_PARAMETERS_MAX, sizeof(*state->parameters));
+	if (!query_parse(url.query, &head->bytes, state->parameters, &exchange->query, error) ||
 	    !check_singles(&exchange->headers, error) || !settle_authority(state, &url, error))
 		return false;
 	exchange->path = keep_text(head, url.path);

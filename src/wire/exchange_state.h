@@ -25,7 +25,7 @@ struct exchange_state {
 	struct head head;
 	struct buffer body;
 	size_t body_size, buffered; /* arrived in all; counted in the loop's buffered_bytes */
-	struct query_parameter parameters[QUERY_PARAMETERS_MAX];
+	struct query_parameter *parameters; /* made for the first query */
 	char client[IP_TEXT_MAX]; /* where a proxy says whom it speaks for */
 	int64_t content_length;   /* -1: not said */
 	int64_t began_ms, last_body_ms;

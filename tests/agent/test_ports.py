@@ -5,6 +5,7 @@ import pathlib
 import socket
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -70,16 +71,33 @@ def load(driver, agent, reservation, command):
     )
 
 
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        return probe.getsockname()[1]
+def free_ports():
+    """The first of two that follow each other."""
+    while True:
+        with socket.create_server(("127.0.0.1", 0)) as probe:
+            port = probe.getsockname()[1]
+        try:
+            with socket.create_server(("", port)), socket.create_server(("", port + 1)):
+                return port
+        except OSError:
+            continue
 
 
-def on_port(make_agent, driver, port):
-    ports = ["--model-port-first", str(port), "--model-port-last", str(port)]
-    agent = make_agent(arguments=ports)
+def on_ports(make_agent, driver, port):
+    """An agent whose models have the network of the node, and these two ports alone."""
+    ports = ["--model-port-first", str(port), "--model-port-last", str(port + 1)]
+    agent = make_agent(arguments=["--slot-network", "node", *ports])
     driver.snapshot(agent.name)
     return agent
+
+
+def told_port(path):
+    """Where the model's server is told to listen, once it has written that down."""
+    deadline = time.monotonic() + 60
+    while not (path.exists() and path.read_text().endswith("\n")):
+        assert time.monotonic() < deadline, "did not happen"
+        time.sleep(0.02)
+    return int(path.read_text())
 
 
 def test_a_server_that_leaves_its_port_to_a_worker_is_ready(driver, agent, server):
@@ -90,11 +108,12 @@ def test_a_server_that_leaves_its_port_to_a_worker_is_ready(driver, agent, serve
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="takes two users")
-def test_a_slot_is_not_ready_by_the_answer_of_another_user(driver, make_agent, server):
-    port = free_port()
-    agent = on_port(make_agent, driver, port)
-    load(driver, agent, 7, "exec sleep 1000")  # it would listen later
+def test_a_slot_is_not_ready_by_the_answer_of_another_user(driver, make_agent, server, tmp_path):
+    first = free_ports()
+    agent = on_ports(make_agent, driver, first)
+    load(driver, agent, 7, f"echo {{port}} >{tmp_path}/port; exec sleep 1000")  # it would listen later
     driver.change("started", 7)
+    port = told_port(tmp_path / "port")
     thief = Thief(server, port, user="daemon")
     ended = driver.change("exited", 7)
     assert f"port {port} has a listener of user" in ended["message"], ended
@@ -106,26 +125,38 @@ def test_a_slot_is_not_ready_by_the_answer_of_another_user(driver, make_agent, s
     assert thief.stop() == "", "a stranger was asked whether the model is ready"
     assert not [m for m in driver.seen if m.get("change") == "ready"]
     load(driver, agent, 9, f"exec {sys.executable} {server} {{port}}")
-    assert driver.change("ready", 9)["address"] == f"http://127.0.0.1:{port}"
+    assert driver.change("ready", 9)["address"] in [f"http://127.0.0.1:{first + i}" for i in range(2)]
 
 
-def test_a_slot_that_is_ready_ends_when_another_listens_on_its_port_too(driver, make_agent, server):
-    port = free_port()
-    agent = on_port(make_agent, driver, port)
-    load(driver, agent, 7, f"exec {sys.executable} {server} {{port}}")
+def test_a_slot_that_is_ready_ends_when_another_listens_on_its_port_too(driver, make_agent, server, tmp_path):
+    agent = on_ports(make_agent, driver, free_ports())
+    load(driver, agent, 7, f"echo {{port}} >{tmp_path}/port; exec {sys.executable} {server} {{port}}")
     driver.change("ready", 7)
-    thief = Thief(server, port)  # of the same user: the system lets both listen
+    thief = Thief(server, told_port(tmp_path / "port"))  # of the same user: the system lets both listen
     ended = driver.change("exited", 7)
     assert "does not belong to the model's server" in ended["message"], ended
     thief.stop()
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="takes network namespaces")
+def test_a_listener_of_another_does_not_touch_a_server_in_a_network_of_its_own(driver, agent, server, tmp_path):
+    load(driver, agent, 7, f"echo {{port}} >{tmp_path}/port; exec {sys.executable} {server} {{port}}")
+    address = driver.change("ready", 7)["address"]
+    port = told_port(tmp_path / "port")
+    assert not address.endswith(f":{port}") or port != 19000
+    thief = Thief(server, port)
+    driver.wait(lambda m: m.get("kind") == "beat", len(driver.seen))
+    driver.wait(lambda m: m.get("kind") == "beat", len(driver.seen))
+    assert not [m for m in driver.seen if m.get("change") == "exited"]
+    assert thief.stop() == ""
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="takes two users")
 def test_a_model_whose_port_was_stolen_is_served_on_another(cluster, server, tmp_path):
-    first = free_port()
+    first = free_ports()
     cluster.agent(
         gpus="1x80G",
-        arguments=["--model-port-first", str(first), "--model-port-last", str(first + 50)],
+        arguments=["--slot-network", "node", "--model-port-first", str(first), "--model-port-last", str(first + 50)],
     )
     told = tmp_path / "port"
     script = f"if [ -e {told} ]; then exec {sys.executable} {server} {{port}}; fi; echo {{port}} >{told}; sleep 1000"

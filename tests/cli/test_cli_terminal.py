@@ -160,6 +160,64 @@ def test_top_sorts_filters_explains_and_asks(terminal, cli, cluster, busy):
     one.shows("JOBS 3")
 
 
+def test_top_has_views_of_queue_tenants_models_and_nodes(terminal, cli, cluster, busy):
+    answer = cluster.scheduler.post("/api/v1/models", {"name": "small", "tenant_id": cluster.tenant,
+                                                       "gpu_memory_mb": 100})
+    assert answer.status == 201, answer
+    one = terminal("top", "--delay", "1s", columns=120)
+    one.shows("GPUS 8")
+    one.press("2")
+    screen = one.shows("QUEUE 1")
+    assert re.search(rf"{busy[3]} +waits", screen) and "REASON" in screen
+    one.press("3")
+    assert "physics" in one.shows("TENANTS")
+    one.press("4")
+    assert "small" in one.shows("MODELS 1")
+    one.press("5")
+    screen = one.shows("NODES 2")
+    assert f"alpha-{os.getpid()}" in screen and "online" in screen
+    one.press("/")
+    one.press(*"beta")
+    one.press("Enter")
+    one.shows("NODES 1")
+    one.press("Escape")
+    one.shows("NODES 2")
+    one.press("2")
+    one.shows("QUEUE 1")
+    one.press("w")
+    one.shows(f"{busy[3]} ")
+    one.press("x")
+    one.press("c")
+    one.shows(f"cancel {busy[3]} (waits)? y or n")
+    one.press("y")
+    cluster.await_state(busy[3], "cancelled")
+    one.shows("QUEUE 0")
+    one.press("1")
+    one.shows("GPUS 8")
+    assert cluster.scheduler.request("DELETE", f"/api/v1/models/{answer.json()['id']}").status == 200
+
+
+def test_top_shows_the_output_of_a_job_and_follows_it(terminal, cli, cluster):
+    script = "seq 1 100; printf 'red \\033[31m\\n'; touch begun; while [ ! -e go ]; do sleep 0.1; done; echo more; sleep 300"
+    job = cli.submit("--name", "writer", "--workdir", cli.home, "--", "sh", "-c", script)
+    cluster.await_state(job, "running")
+    cluster.wait((cli.home / "begun").exists)
+    one = terminal("top", "--delay", "500ms")
+    one.shows("writer")
+    one.press("l")
+    screen = one.shows("OUTPUT of " + job)
+    assert "following" in screen and "100" in screen and "red ?[31m" in screen
+    one.press("g")
+    assert re.search(r"^1$", one.shows("scrolled up"), re.M)
+    one.press("G")
+    one.shows("following")
+    (cli.home / "go").touch()
+    one.shows("more")
+    one.press("x")
+    one.shows("JOBS")
+    cli("cancel", job)
+
+
 def test_top_drains_and_resumes_a_node(terminal, cli, cluster):
     alpha = f"alpha-{os.getpid()}"
     one = terminal("top")

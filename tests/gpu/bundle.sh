@@ -6,7 +6,7 @@ cd "$(dirname "$0")/../.."
 directory=${1:?usage: bundle.sh DIRECTORY}
 
 mkdir -p "$directory/bin" "$directory/lib"
-for name in gpu-scheduler gpu-agent gpu-keeper gpu-checkpoint gpu-guard-run; do
+for name in gpu-scheduler gpu-agent gpu-keeper gpu-slot-proxy gpu-checkpoint gpu-guard-run; do
 	install -m 755 "bin/$name" "$directory/bin/"
 	strip "$directory/bin/$name"
 done

@@ -9,7 +9,7 @@ import subprocess
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-PROGRAMS = ["gpu-scheduler", "gpu-agent", "gpu-keeper", "gpu-guard-run", "gpu-cli", "gpu-sim",
+PROGRAMS = ["gpu-scheduler", "gpu-agent", "gpu-keeper", "gpu-slot-proxy", "gpu-guard-run", "gpu-cli", "gpu-sim",
             "gpu-slurm", "gpu-gateway"]
 FILES = [f"bin/{name}" for name in PROGRAMS] + ["lib/libgpuguard.so"]
 

@@ -20,6 +20,8 @@ VALUES = {
         "gpu_count": 8,
         "min_available": 2,
         "resources": {"parity": "1"},
+        "notify": ["parity@example.org"],
+        "notify_on": ["started", "failed"],
         "spread": {"node": "1"},
         "apart": {"node": "parity"},
         "together": {"rack": "parity"},
@@ -41,6 +43,7 @@ COMPANIONS = {
     "min_available": {"tasks": 3},
     "closeness_required": {"closeness": "node"},
     "spread": {"group": "parity"},
+    "notify_on": {"notify": ["parity@example.org"]},
     "gang_scheduling": {"gpu_count": 8},
 }
 # Fields of which no two may be the same.
@@ -194,7 +197,7 @@ def to_options(field, value, directory):
         return [name, "yes" if value else "no"]
     if kind == "flag":
         return [name if value else option["negative"]]
-    if kind == "words":
+    if kind in ("words", "texts"):
         return [word for one in value for word in (name, one)]
     if kind == "map":
         return [word for pair in value.items() for word in (name, "=".join(pair))]

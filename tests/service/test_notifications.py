@@ -16,6 +16,7 @@ import grpc
 import pytest
 
 from calls import Calls, agent_pb2, scheduler_pb2, wait_for
+from scheduler import Scheduler
 
 
 class Receiver:
@@ -237,6 +238,96 @@ def test_tenants_do_not_reach_into_private_networks(start, receiver):
     cancelled_job(calls)
     agent(calls, "true", "completed")
     assert not receiver.got
+
+
+def told_job(calls, *recipients, on=(), tenant="lab"):
+    job = calls.scheduler.SubmitJob(scheduler_pb2.SubmitJobRequest(
+        tenant_id=tenant, name="mine", gpu_count=1, command=["true"], notify=recipients,
+        notify_on=on), timeout=60).job_id
+    calls.scheduler.CancelJob(scheduler_pb2.CancelJobRequest(job_id=job), timeout=60)
+    return job
+
+
+def test_those_whom_a_job_names_are_told_of_its_end(start, receiver, mailbox):
+    calls = start("--smtp", mailbox.port)
+    cancelled_job(calls, name="of-another")
+    job = told_job(calls, receiver.url, "alice@example.org")
+    told = wait_for(receiver.taken)
+    assert [one["job"]["id"] for one in told] == [job]
+    assert told[0]["event"] == "job.cancelled"
+    assert told[0]["text"] == told[0]["message"]  # what Slack shows
+    words, mail = wait_for(lambda: mailbox.mails and mailbox.mails[0])
+    assert b"RCPT TO:<alice@example.org>" in words
+    assert len(receiver.got) == 1
+
+
+def test_a_receiver_that_a_job_names_gets_no_signature_of_the_tenant(start, receiver):
+    calls = start("--notify", json.dumps({"notify_secret": "s3cret"}))
+    told_job(calls, receiver.url)
+    wait_for(lambda: receiver.got)
+    assert "X-GPU-Scheduler-Signature" not in receiver.got[0][1]
+
+
+def test_the_tenants_own_receiver_is_told_once(start, receiver):
+    calls = start(*lab(receiver))
+    first = told_job(calls, receiver.url)
+    second = told_job(calls)
+    wait_for(lambda: len(receiver.taken()) == 2)
+    assert [one["job"]["id"] for one in receiver.taken()] == [first, second]
+
+
+def test_a_job_says_what_is_told(start, receiver):
+    calls = start()
+    told_job(calls, receiver.url, on=["started", "failed"])
+    last = told_job(calls, receiver.url, on=["cancelled"])
+    told = wait_for(receiver.taken)
+    assert [one["job"]["id"] for one in told] == [last]
+
+
+@pytest.mark.parametrize("recipients, on, reason", [
+    (["nobody"], [], "mail addresses"),
+    (["a@example.org\r\nBcc: b@example.org"], [], "mail addresses"),
+    (["https://user:password@example.org/"], [], "notify is refused"),
+    (["ftp://example.org/"], [], "mail addresses"),
+    (["a@example.org"], ["finished"], "notify_on"),
+    ([], ["failed"], "without notify"),
+    ([f"a{n}@example.org" for n in range(9)], [], "more than 8"),
+])
+def test_recipients_that_cannot_be_told_are_refused(start, recipients, on, reason):
+    calls = start()
+    with pytest.raises(grpc.RpcError, match=reason):
+        told_job(calls, *recipients, on=on)
+
+
+def test_a_job_names_no_receiver_in_a_private_network(start, receiver):
+    calls = start("--public-only")
+    with pytest.raises(grpc.RpcError, match="private network"):
+        told_job(calls, receiver.url)
+
+
+def test_jobs_name_recipients_only_where_that_is_allowed(tmp_path):
+    one = Scheduler(tmp_path, sections={"notifications": {"job_recipients": False}})
+    try:
+        tenant = one.post("/api/v1/tenants", {"name": "lab"}).json()["id"]
+        job = {"tenant_id": tenant, "command": ["true"], "notify": ["a@example.org"]}
+        answer = one.post("/api/v1/jobs", job)
+        assert answer.status == 403
+        assert "job_recipients" in answer.json()["error"]
+    finally:
+        one.kill()
+
+
+def test_a_large_array_has_no_recipients_of_its_own(tmp_path):
+    one = Scheduler(tmp_path)
+    try:
+        tenant = one.post("/api/v1/tenants", {"name": "lab"}).json()["id"]
+        job = {"tenant_id": tenant, "command": ["true"], "notify": ["a@example.org"], "hold": True}
+        answer = one.post("/api/v1/jobs", job | {"array": "1-101"})
+        assert answer.status == 400
+        assert "at most 100 jobs" in answer.json()["error"]
+        assert one.post("/api/v1/jobs", job | {"array": "1-100"}).status == 201
+    finally:
+        one.kill()
 
 
 def test_the_operator_is_told_of_a_long_queue_by_webhook_and_mail(start, receiver, mailbox):

@@ -168,6 +168,12 @@ export interface Job {
   on_lease_loss: "keep" | "stop";
   /** Whether its GPU memory may go to host memory for a while: once its program came back on such a GPU (auto, or else as the setting suspend says), always, or never. */
   suspend: "auto" | "always" | "never";
+  /** Which tasks have a standard input, written through the service while they run: none, the first, or all; gpu-cli run passes on its own. */
+  standard_input?: "none" | "first" | "all";
+  /** Who is told about this job beside its tenant's recipients: mail addresses, and URLs that are posted to, such as Slack's. */
+  notify?: string[];
+  /** What those in notify are told (default: completed, failed and cancelled). */
+  notify_on?: ("started" | "completed" | "failed" | "preempted" | "cancelled")[];
   /** Jobs of the same tenant that must finish first. */
   depends_on: Dependency[];
   /** The first job of the array. */
@@ -1247,6 +1253,25 @@ export const jobFields: Field[] = [
     kind: "word",
     words: ["auto", "always", "never"],
     initial: '"auto"',
+    setter: "creation",
+    section: "more",
+  },
+  {
+    name: "notify",
+    label: "Notify",
+    help: "Who is told about this job beside its tenant's recipients: mail addresses, and URLs that are posted to, such as Slack's",
+    kind: "texts",
+    items: 8,
+    setter: "creation",
+    section: "more",
+  },
+  {
+    name: "notify_on",
+    label: "Notify on",
+    help: "What those in notify are told (default: completed, failed and cancelled)",
+    kind: "words",
+    items: 16,
+    words: ["started", "completed", "failed", "preempted", "cancelled"],
     setter: "creation",
     section: "more",
   },

@@ -145,10 +145,10 @@ static bool take_lock(struct state *state, struct error *error)
 
 static bool make_directories(const struct state *state, struct error *error)
 {
-	static const char *const names[] = { "works", "output" };
+	static const char *const names[] = { "works", "output", "slots" };
 	bool made = file_make_directories(state->directory, 0711, error);
 
-	for (size_t i = 0; made && i < 2; i++) {
+	for (size_t i = 0; made && i < sizeof(names) / sizeof(*names); i++) {
 		char *path = file_path("%s/%s", state->directory, names[i]);
 		made = file_make_directories(path, 0700, error);
 		free(path);

@@ -21,6 +21,7 @@
 #include "agent/host/file.h"
 #include "agent/keeper/input.h"
 #include "agent/keeper/keeper_child.h"
+#include "agent/keeper/keeper_proxy.h"
 #include "base/clock.h"
 #include "base/number.h"
 
@@ -42,6 +43,7 @@ struct keeper {
 	struct output_writer output, error_output;
 	struct input_relay input;
 	pid_t pid;
+	pid_t proxy;  /* before a model's server; 0: none */
 	pid_t looker; /* for checkpoints; 0: none */
 	int marks;    /* what it tells */
 	int64_t started_ms;
@@ -160,6 +162,16 @@ static void write_down_end(struct keeper *keeper)
 		fdatasync(keeper->status);
 }
 
+/* Nobody reaches the server any more: the slot ends, and the model is loaded again. */
+static void lose_proxy(struct keeper *keeper)
+{
+	keeper->proxy = 0;
+	if (keeper->exited)
+		return;
+	keeper_say(keeper, "gpu-keeper: the proxy before the server has ended");
+	cgroup_kill(&keeper->spec.group);
+}
+
 /* Takes all children that ended: the first process, and those that it left to us. */
 static void reap(struct keeper *keeper)
 {
@@ -170,6 +182,8 @@ static void reap(struct keeper *keeper)
 	while (read(keeper->signals, &ignored, sizeof(ignored)) > 0)
 		;
 	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+		if (pid == keeper->proxy)
+			lose_proxy(keeper);
 		if (pid != keeper->pid)
 			continue;
 		keeper->exited = true;
@@ -285,6 +299,8 @@ static void keeper_keep(struct keeper *keeper)
 	drain_all(keeper);
 	take_marks(keeper);
 	stop_looking(keeper);
+	if (keeper->proxy > 0)
+		kill(keeper->proxy, SIGKILL);
 	write_down_end(keeper);
 }
 
@@ -357,6 +373,16 @@ static void keeper_fail(struct keeper *keeper, const char *reason)
 	clear(keeper);
 }
 
+static bool start_proxy(struct keeper *keeper, int *network)
+{
+	struct error error = { 0 };
+
+	keeper->proxy = keeper_proxy_start(&keeper->spec, network, &error);
+	if (error.code != ERROR_NONE)
+		tell(keeper->report, "refused %s", error.text);
+	return error.code == ERROR_NONE;
+}
+
 /* The read end of its standard input; -1: it has none, or (false) it could not be opened. */
 static bool open_input(struct keeper *keeper, int *in)
 {
@@ -376,7 +402,7 @@ static bool keeper_launch(struct keeper *keeper)
 {
 	struct error error = { 0 };
 	enum child_fault fault = CHILD_NO_FAULT;
-	int in;
+	int in, network = -1;
 
 	if (!keeper->spec.arguments[0]) {
 		keeper_fail(keeper, keeper->spec.failure ? keeper->spec.failure
@@ -385,11 +411,17 @@ static bool keeper_launch(struct keeper *keeper)
 	}
 	if (!open_input(keeper, &in))
 		return false;
+	bool has_proxy = start_proxy(keeper, &network);
 	keeper->started_ms = clock_boot_ms();
-	keeper->pid = keeper_child_start(&keeper->spec, in, keeper->out[1], keeper->errors[1],
-	                                 &fault, &error);
+	if (has_proxy)
+		keeper->pid = keeper_child_start(&keeper->spec, in, keeper->out[1],
+		                                 keeper->errors[1], network, &fault, &error);
 	if (in >= 0)
 		close(in);
+	if (network >= 0)
+		close(network);
+	if (!has_proxy)
+		return false;
 	spec_wipe(&keeper->spec);
 	if (fault == CHILD_COMMAND_FAULT)
 		keeper_fail(keeper, error.text);

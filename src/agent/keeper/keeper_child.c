@@ -6,6 +6,7 @@
 #include <grp.h>
 #include <linux/close_range.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,7 +28,15 @@
 struct child_report {
 	int32_t step, reason;
 };
-enum child_step { STEP_CGROUP, STEP_FILES, STEP_LIMITS, STEP_USER, STEP_DIRECTORY, STEP_COMMAND };
+enum child_step {
+	STEP_CGROUP,
+	STEP_NETWORK,
+	STEP_FILES,
+	STEP_LIMITS,
+	STEP_USER,
+	STEP_DIRECTORY,
+	STEP_COMMAND,
+};
 
 _Noreturn static void give_up(int report, enum child_step step)
 {
@@ -123,12 +132,15 @@ static bool enter_directory(const struct spec *spec)
 	return home || chdir("/") == 0;
 }
 
-_Noreturn static void become(const struct spec *spec, int in, int out, int errors, int report)
+_Noreturn static void become(const struct spec *spec, int in, int out, int errors, int network,
+                             int report)
 {
 	setsid();
 	reset_signals();
 	if (!cgroup_enter(&spec->group))
 		give_up(report, STEP_CGROUP);
+	if (network >= 0 && setns(network, CLONE_NEWNET) != 0)
+		give_up(report, STEP_NETWORK);
 	if (!set_files(in, out, errors) || !close_others(CLOSE_RANGE_CLOEXEC))
 		give_up(report, STEP_FILES);
 	if (!set_limits(spec))
@@ -159,6 +171,9 @@ static enum child_fault keeper_child_explain(const struct spec *spec,
 	case STEP_CGROUP:
 		error_set(error, ERROR_UNAVAILABLE, "cannot enter its cgroup: %s", reason);
 		break;
+	case STEP_NETWORK:
+		error_set(error, ERROR_UNAVAILABLE, "cannot enter its network: %s", reason);
+		break;
 	case STEP_USER:
 		error_set(error, ERROR_UNAVAILABLE, "cannot become the user %lld: %s",
 		          (long long)spec->uid, reason);
@@ -173,7 +188,7 @@ static enum child_fault keeper_child_explain(const struct spec *spec,
 	return CHILD_SYSTEM_FAULT;
 }
 
-pid_t keeper_child_start(const struct spec *spec, int in, int out, int errors,
+pid_t keeper_child_start(const struct spec *spec, int in, int out, int errors, int network,
                          enum child_fault *fault, struct error *error)
 {
 	struct child_report said;
@@ -186,7 +201,7 @@ pid_t keeper_child_start(const struct spec *spec, int in, int out, int errors,
 	}
 	pid_t pid = fork();
 	if (pid == 0)
-		become(spec, in, out, errors, report[1]);
+		become(spec, in, out, errors, network, report[1]);
 	close(report[1]);
 	if (pid < 0) {
 		error_set(error, ERROR_UNAVAILABLE, "cannot make a process: %s", strerror(errno));

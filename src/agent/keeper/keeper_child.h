@@ -10,8 +10,9 @@ enum child_fault { CHILD_NO_FAULT, CHILD_SYSTEM_FAULT, CHILD_COMMAND_FAULT };
 
 /* Starts the first process, in its cgroup and a session of its own, with its input from
  * `in` (negative: none) and its output to `out` and `errors`. Returns when it runs its command: its
- * number; or 0, with whose fault it is and a reason. */
-pid_t keeper_child_start(const struct spec *spec, int in, int out, int errors,
+ * number; or 0, with whose fault it is and a reason. `network` is its network namespace; negative:
+ * the keeper's. */
+pid_t keeper_child_start(const struct spec *spec, int in, int out, int errors, int network,
                          enum child_fault *fault, struct error *error);
 
 /* Runs a program of the administrator as the keeper's user, in the environment that the agent

@@ -40,6 +40,10 @@ struct spec {
 	const char *output_directory;
 	struct output_limits output;
 	bool errors_apart;
+	const char *proxy;      /* the program before a model's server; NULL: none */
+	int64_t server_port;    /* where the server listens */
+	bool any_path;          /* passes all paths, not those of inference alone */
+	bool own_network;       /* the server has a network namespace of its own */
 	const char *input_path; /* the FIFO of its standard input; NULL: it has none. See input.h */
 	struct cgroup group;    /* made already */
 };

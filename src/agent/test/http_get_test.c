@@ -97,7 +97,8 @@ static struct outcome http_get_ask(struct server *server, bool is_v6, int64_t mo
 
 	server_start(server, is_v6);
 	uv_loop_init(&loop);
-	http_get_start(&loop, server->port, "/health?deep=1", most_ms, http_get_note, &outcome);
+	http_get_start(&loop, server->port, "/health?deep=1", NULL, most_ms, http_get_note,
+	               &outcome);
 	assert_int_equal(outcome.calls, 0);
 	uv_run(&loop, UV_RUN_DEFAULT);
 	assert_int_equal(uv_loop_close(&loop), 0);
@@ -183,7 +184,7 @@ static void nobody_there_counts_as_silent(void **state)
 	server_start(&server, false);
 	server_stop(&server);
 	uv_loop_init(&loop);
-	http_get_start(&loop, server.port, "/", LONG_MS, http_get_note, &outcome);
+	http_get_start(&loop, server.port, "/", NULL, LONG_MS, http_get_note, &outcome);
 	uv_run(&loop, UV_RUN_DEFAULT);
 	assert_int_equal(uv_loop_close(&loop), 0);
 	assert_int_equal(outcome.calls, 1);
@@ -211,7 +212,8 @@ static void what_is_cancelled_calls_nobody(void **state)
 	(void)state;
 	server_start(&server, false);
 	uv_loop_init(&loop);
-	http_get_cancel(http_get_start(&loop, server.port, "/", LONG_MS, http_get_note, &outcome));
+	http_get_cancel(
+	    http_get_start(&loop, server.port, "/", NULL, LONG_MS, http_get_note, &outcome));
 	uv_run(&loop, UV_RUN_DEFAULT);
 	assert_int_equal(uv_loop_close(&loop), 0);
 	server_stop(&server);

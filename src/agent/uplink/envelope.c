@@ -39,6 +39,7 @@ void envelope_encode(struct buffer *buffer, const struct envelope *envelope)
 	Agent__OutputTaken taken = AGENT__OUTPUT_TAKEN__INIT;
 	Agent__OutputStop stop = AGENT__OUTPUT_STOP__INIT;
 	Agent__AgentSettings settings = AGENT__AGENT_SETTINGS__INIT;
+	Agent__SlotKey slot_key = AGENT__SLOT_KEY__INIT;
 	Agent__InputChunk input = AGENT__INPUT_CHUNK__INIT;
 	Agent__InputTaken input_taken = AGENT__INPUT_TAKEN__INIT;
 	Agent__InputStop input_stop = AGENT__INPUT_STOP__INIT;
@@ -83,6 +84,11 @@ void envelope_encode(struct buffer *buffer, const struct envelope *envelope)
 		    string_of(envelope->settings.container_runtime, &arena);
 		settings.sign_in = envelope->settings.sign_in;
 		message.settings = &settings;
+		break;
+	case ENVELOPE_SLOT_KEY:
+		slot_key.reservation_id = envelope->reservation_id;
+		slot_key.key = string_of(envelope->key, &arena);
+		message.slot_key = &slot_key;
 		break;
 	case ENVELOPE_INPUT_CHUNK:
 		input.request_id = envelope->input.request_id;
@@ -234,6 +240,11 @@ bool envelope_decode(struct text data, struct arena *arena, struct envelope *env
 	if (message->settings) {
 		good = good && envelope_take_part(envelope, ENVELOPE_SETTINGS);
 		envelope->settings = settings_of(message->settings);
+	}
+	if (message->slot_key) {
+		good = good && envelope_take_part(envelope, ENVELOPE_SLOT_KEY);
+		envelope->reservation_id = message->slot_key->reservation_id;
+		envelope->key = text_of(message->slot_key->key);
 	}
 	return envelope_take_input(envelope, message, good);
 }

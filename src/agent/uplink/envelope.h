@@ -54,6 +54,7 @@ enum envelope_kind {
 	ENVELOPE_OUTPUT_TAKEN, /* everything before `taken` was passed on */
 	ENVELOPE_OUTPUT_STOP,
 	ENVELOPE_SETTINGS,
+	ENVELOPE_SLOT_KEY, /* requests to the slot `reservation_id` carry `key` */
 	ENVELOPE_INPUT_CHUNK,
 	ENVELOPE_INPUT_TAKEN,
 	ENVELOPE_INPUT_STOP,
@@ -69,6 +70,8 @@ struct envelope {
 	struct input_chunk input;
 	struct input_taken input_taken;
 	int64_t request_id, taken; /* OUTPUT_TAKEN, OUTPUT_STOP, INPUT_STOP */
+	int64_t reservation_id;    /* SLOT_KEY */
+	struct text key;
 };
 
 void envelope_encode(struct buffer *buffer, const struct envelope *envelope);

@@ -3,6 +3,7 @@
 
 #include <netinet/in.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 
 #include "base/buffer.h"
@@ -12,11 +13,12 @@
 #define PAGE_BYTES ((size_t)4 << 20)
 
 /* libcurl waits in a thread of its own, so that a server that is slow or silent delays nothing
- * else. The thread touches only `url`, `most_ms`, `end_ms` and, before it signals, `answer`. */
+ * else. The thread touches only `url`, `key`, `most_ms`, `end_ms` and, before it signals, `answer`.
+ */
 struct http_get {
 	uv_thread_t thread;
 	uv_async_t ended;
-	struct buffer url;
+	struct buffer url, key; /* `key`: as a header; empty: none */
 	int64_t most_ms;
 	fetch_end_ms end_ms;
 	struct fetch_answer answer;
@@ -30,6 +32,9 @@ static void http_get_closed(uv_handle_t *handle)
 	struct http_get *get = handle->data;
 
 	buffer_free(&get->url);
+	if (get->key.data)
+		explicit_bzero(get->key.data, get->key.capacity);
+	buffer_free(&get->key);
 	fetch_answer_free(&get->answer);
 	free(get);
 }
@@ -68,7 +73,9 @@ static void http_get_run(void *context)
 {
 	struct http_get *get = context;
 	struct error error = { 0 };
+	const char *const headers[] = { get->key.data, NULL };
 	const struct fetch_request request = { .url = get->url.data,
+		                               .headers = get->key.data ? headers : NULL,
 		                               .server = get->url.data,
 		                               .user_agent = "gpu-agent",
 		                               .connect_ms = get->most_ms,
@@ -86,7 +93,8 @@ static void http_get_run(void *context)
 	uv_async_send(&get->ended);
 }
 
-struct http_get *http_get_start(uv_loop_t *loop, int64_t port, const char *path, int64_t most_ms,
+struct http_get *http_get_start(uv_loop_t *loop, int64_t port, const char *path, const char *key,
+                                int64_t most_ms,
                                 void (*done)(void *context, int status, const char *body),
                                 void *context)
 {
@@ -98,6 +106,8 @@ struct http_get *http_get_start(uv_loop_t *loop, int64_t port, const char *path,
 	get->ended.data = get;
 	/* libcurl knows localhost as 127.0.0.1 and ::1, and tries both. */
 	buffer_print(&get->url, "http://localhost:%lld%s", (long long)port, path);
+	if (key)
+		buffer_print(&get->key, "x-slot-key: %s", key);
 	uv_async_init(loop, &get->ended, http_get_ended);
 	if (uv_thread_create(&get->thread, http_get_run, get) != 0)
 		panic("a thread for a health check could not be started");

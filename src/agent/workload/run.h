@@ -2,6 +2,7 @@
 #ifndef AGENT_WORKLOAD_RUN_H
 #define AGENT_WORKLOAD_RUN_H
 
+#include "agent/host/slot_keys.h"
 #include "agent/keeper/spec.h"
 #include "agent/workload/tenant_users.h"
 #include "node/message.h"
@@ -36,7 +37,9 @@ struct run_settings {
 	const char *cgroup_base; /* where the groups of works are; NULL: nowhere in particular */
 	const char *container_runtime; /* podman, docker, none; NULL, auto: whichever is there */
 	int64_t pids, open_files;
-	int64_t port_first, port_last; /* that servers of models listen on */
+	int64_t port_first, port_last; /* that models are reached at */
+	const char *slot_proxy;        /* the program before servers of models */
+	bool slot_networks;            /* those have network namespaces of their own */
 	struct output_limits output;
 	bool errors_apart;
 	bool simulated; /* the GPUs are: nothing is there to give to containers */
@@ -50,7 +53,8 @@ struct run_plan {
 	const char *fake_suspend; /* "refuse", "lose"; NULL: it is suspended and resumed */
 	int64_t notice_signal;    /* beside SIGTERM; 0: none */
 	const char *health_path;  /* slots: where it answers when it is ready */
-	int64_t port;             /* slots: that it listens on */
+	int64_t port;             /* slots: that the server listens on, on loopback */
+	struct slot_door door;    /* slots: where others reach it; port 0: at the server's */
 	bool container;           /* tasks: runs in one */
 	bool reads_input;         /* tasks: has a standard input */
 	bool guarded;             /* is to be under the guard */

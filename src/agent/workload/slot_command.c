@@ -3,12 +3,14 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "agent/proxy/outbound.h"
 #include "base/number.h"
 #include "json/member.h"
 
@@ -42,12 +44,14 @@ static bool is_free(int64_t port)
 }
 
 /* A port that nobody listens on, and that nobody can guess: whoever listens there before the
- * server does keeps the model from being loaded. It is loaded again then, on another port. 0:
- * there is none. */
-static int64_t free_port(const struct run_settings *settings)
+ * server does keeps the model from being loaded. It is loaded again then, on another port. In a
+ * network of its own the server is alone. 0: there is none. */
+static int64_t free_port(const struct run_settings *settings, bool own_network)
 {
 	int64_t count = settings->port_last - settings->port_first + 1;
 
+	if (own_network)
+		return settings->port_first;
 	for (int i = 0; count > 0 && i < PORT_TRIES; i++) {
 		uint32_t random;
 		if (getrandom(&random, sizeof(random), 0) != sizeof(random))
@@ -96,6 +100,7 @@ static void vllm_command(struct buffer *text, const struct slot_values *values)
 	buffer_text(text, "exec vllm serve ");
 	quote(text, values->path);
 	option_text(text, "--served-model-name", values->model);
+	option_text(text, "--host", "127.0.0.1");
 	option_number(text, "--port", values->port);
 	option_share(text, "--gpu-memory-utilization", values->utilisation);
 	option_number(text, "--tensor-parallel-size", values->tensor_parallel);
@@ -109,7 +114,7 @@ static void llama_command(struct environment *environment, const struct slot_val
                           struct buffer *text)
 {
 	environment_set_number(environment, "LLAMA_ARG_PORT", values->port);
-	buffer_text(text, "exec llama-server --host 0.0.0.0 --metrics --slots -ngl 999");
+	buffer_text(text, "exec llama-server --host 127.0.0.1 --metrics --slots -ngl 999");
 	option_text(text, "--model", values->path);
 	option_text(text, "--alias", values->model);
 	option_number(text, "--ctx-size", values->context);
@@ -123,7 +128,7 @@ static void ollama_command(struct environment *environment, const struct slot_va
 {
 	struct buffer host = { 0 };
 
-	buffer_print(&host, "0.0.0.0:%lld", (long long)values->port);
+	buffer_print(&host, "127.0.0.1:%lld", (long long)values->port);
 	environment_set(environment, "OLLAMA_HOST", host.data);
 	environment_default(environment, "OLLAMA_KEEP_ALIVE", "-1");
 	if (values->parallel > 0)
@@ -230,13 +235,40 @@ static const char *build(const struct node_order *order, const struct slot_value
 	}
 }
 
+/* In a network of its own a server reaches others through its proxy. A model that names a proxy
+ * itself stays in the network of the node. */
+static void set_network(const struct run_settings *settings, struct environment *environment,
+                        struct run_plan *plan)
+{
+	static const char *const names[] = { "https_proxy", "HTTPS_PROXY", "http_proxy",
+		                             "HTTP_PROXY", NULL };
+	char way_out[64];
+
+	plan->spec.own_network = settings->slot_networks;
+	for (int i = 0; names[i]; i++)
+		if (environment_get(environment, names[i]))
+			plan->spec.own_network = false;
+	if (!plan->spec.own_network)
+		return;
+	snprintf(way_out, sizeof(way_out), "http://127.0.0.1:%d", OUTBOUND_PORT);
+	for (int i = 0; names[i]; i++)
+		environment_set(environment, names[i], way_out);
+	environment_default(environment, "no_proxy", "localhost,127.0.0.1,::1");
+	environment_default(environment, "NO_PROXY", "localhost,127.0.0.1,::1");
+	/* Some libraries look for an address by themselves, and find none. */
+	environment_default(environment, "VLLM_HOST_IP", "127.0.0.1");
+	environment_default(environment, "GLOO_SOCKET_IFNAME", "lo");
+	environment_default(environment, "NCCL_SOCKET_IFNAME", "lo");
+}
+
 bool slot_command_plan(struct arena *arena, const struct run_settings *settings,
                        const struct node_order *order, const json_t *payload,
                        struct environment *environment, struct run_plan *plan, struct error *error)
 {
+	set_network(settings, environment, plan);
 	struct slot_values values = { .model = order->model,
 		                      .kv_cache = order->kv_cache ? order->kv_cache : "",
-		                      .port = free_port(settings),
+		                      .port = free_port(settings, plan->spec.own_network),
 		                      .tensor_parallel = order->tensor_parallel,
 		                      .context = order->context,
 		                      .parallel = order->parallel,
@@ -254,7 +286,9 @@ bool slot_command_plan(struct arena *arena, const struct run_settings *settings,
 		                 (long long)settings->port_first, (long long)settings->port_last);
 	const char *health = build(order, &values, environment, &text);
 	plan->health_path = arena_string(arena, slot_text(payload, "health_path", health));
-	plan->port = values.port;
+	plan->port = plan->spec.server_port = values.port;
+	plan->spec.proxy = settings->slot_proxy;
+	plan->spec.any_path = order->runtime == RUNTIME_CUSTOM;
 	environment_set_number(environment, "PORT", values.port);
 	environment_set_number(environment, "GPU_SCHEDULER_PORT", values.port);
 	environment_set(environment, "GPU_SCHEDULER_MODEL", order->model);

@@ -7,8 +7,8 @@
 #include "agent/host/environment.h"
 #include "agent/workload/run.h"
 
-/* Fills what a slot runs, where it is asked whether it is ready, and the port that it listens
- * on, which was free just now. What is the model's own fault becomes spec.failure. */
+/* Fills what a slot runs, where it is asked whether it is ready, its network, and the port that it
+ * listens on there, which was free just now. What is the model's own fault becomes spec.failure. */
 bool slot_command_plan(struct arena *arena, const struct run_settings *settings,
                        const struct node_order *order, const json_t *payload,
                        struct environment *environment, struct run_plan *plan, struct error *error);

@@ -18,6 +18,7 @@ struct slot_watch {
 	struct slots *slots;
 	int64_t reservation_id;
 	struct works_slot slot;
+	char key[SLOT_KEY_SIZE + 1]; /* that the server is asked with; "": none */
 	char *health_path;
 	bool ready;
 	bool unknown_told, foreign_told;
@@ -77,6 +78,7 @@ static void remove_at(struct slots *slots, size_t at)
 	uv_close((uv_handle_t *)watch->timer, timer_closed);
 	cgroup_free(&watch->slot.group);
 	free(watch->health_path);
+	explicit_bzero(watch->key, sizeof(watch->key));
 	free(watch);
 }
 
@@ -158,6 +160,13 @@ static void answered_active(void *context, int status, const char *body)
 		slots_tell(watch, INPUT_ACTIVE, (struct work_event){ .active = active });
 }
 
+static struct http_get *ask(struct slot_watch *watch, const char *path,
+                            void (*answered)(void *context, int status, const char *body))
+{
+	return http_get_start(watch->slots->loop, watch->slot.public_port, path,
+	                      watch->key[0] ? watch->key : NULL, ANSWER_MS, answered, watch);
+}
+
 static void ask_active(struct slot_watch *watch)
 {
 	const char *path = watch->slot.runtime == RUNTIME_VLLM        ? "/metrics"
@@ -165,8 +174,7 @@ static void ask_active(struct slot_watch *watch)
 	                                                              : NULL;
 
 	if (path)
-		watch->asking = http_get_start(watch->slots->loop, watch->slot.port, path,
-		                               ANSWER_MS, answered_active, watch);
+		watch->asking = ask(watch, path, answered_active);
 	else
 		look_later(watch);
 }
@@ -176,7 +184,8 @@ static void tell_ready(struct slot_watch *watch)
 	struct buffer address = { 0 };
 
 	watch->ready = true;
-	buffer_print(&address, "http://%s:%" PRId64, watch->slots->address, watch->slot.port);
+	buffer_print(&address, "http://%s:%" PRId64, watch->slots->address,
+	             watch->slot.public_port);
 	log_at(LOG_INFO, "a slot is ready", LOG_NUMBER("reservation", watch->reservation_id),
 	       LOG_TEXT("address", address.data));
 	slots_tell(watch, INPUT_READY, (struct work_event){ .address = address.data });
@@ -239,9 +248,7 @@ static void tell_unknown(struct slot_watch *watch)
 static void take_owner(struct slot_watch *watch, enum listener_owner owner, int64_t uid)
 {
 	if (owner == LISTENER_OWN) {
-		watch->asking =
-		    http_get_start(watch->slots->loop, watch->slot.port, watch->health_path,
-		                   ANSWER_MS, answered_health, watch);
+		watch->asking = ask(watch, watch->health_path, answered_health);
 		return;
 	}
 	look_later(watch);
@@ -276,12 +283,17 @@ static void checked_listener(uv_work_t *work, int status)
 	free(check);
 }
 
-/* Whoever listens on the port is asked only if it is the slot's own server. */
+/* Whoever listens on the port is asked only if it is the slot's own server. In a network of its own
+ * nobody else can listen. */
 static void slots_look(uv_timer_t *timer)
 {
 	struct slot_watch *watch = timer->data;
-	struct listener_check *check = NEW(struct listener_check);
 
+	if (watch->slot.own_network) {
+		watch->asking = ask(watch, watch->health_path, answered_health);
+		return;
+	}
+	struct listener_check *check = NEW(struct listener_check);
 	check->work.data = check;
 	check->watch = watch;
 	check->group = copy_group(&watch->slot.group);
@@ -298,6 +310,7 @@ void slots_watch(struct slots *slots, int64_t reservation_id, const struct works
 	watch->slots = slots;
 	watch->reservation_id = reservation_id;
 	watch->slot = *slot;
+	snprintf(watch->key, sizeof(watch->key), "%s", slot->key ? slot->key : "");
 	watch->slot.group = copy_group(&slot->group);
 	watch->health_path = memory_text(slot->health_path ? slot->health_path : "/health");
 	watch->timer = NEW(uv_timer_t);

@@ -4,10 +4,10 @@
 
 #include "agent/workload/works.h"
 
-/* In the loop's thread alone. Each slot is asked by HTTP, if every socket that listens on its
- * port is held by a process of its own group: another user may have been quicker. Until it
- * answers that it is ready, often; then once in a while whether it is well, and how many
- * requests it has in flight. */
+/* In the loop's thread alone. Each slot is asked by HTTP through its proxy. Without a network
+ * of its own it is asked only if every socket that listens on its server's port is held by a
+ * process of its own group: another user may have been quicker. Until it answers that it is ready,
+ * often; then once in a while whether it is well, and how many requests it has in flight. */
 struct slots;
 
 /* `address`: what others reach this node by. */

@@ -122,6 +122,11 @@ void works_free(struct works *works)
 	free(works);
 }
 
+char *works_door_path(const struct works *works, int64_t reservation_id)
+{
+	return file_path("%s/slots/%" PRId64, works->settings.state_directory, reservation_id);
+}
+
 char *works_status_path(const struct works *works, int64_t reservation_id)
 {
 	return file_path("%s/works/%" PRId64, works->settings.state_directory, reservation_id);
@@ -385,15 +390,17 @@ void works_erase(struct works *works, int64_t reservation_id)
 {
 	struct work_process *process = works_find(works, reservation_id);
 	char *path = works_status_path(works, reservation_id);
-	char *mark = keeper_mark_path(path);
+	char *mark = keeper_mark_path(path), *door = works_door_path(works, reservation_id);
 	char *input = input_path(path), *offset = input_offset_path(path);
 
 	unlink(path);
 	unlink(mark);
+	unlink(door);
 	unlink(input);
 	unlink(offset);
 	free(path);
 	free(mark);
+	free(door);
 	free(input);
 	free(offset);
 	guarding_end(&works->settings.run, reservation_id);
@@ -409,8 +416,17 @@ bool works_slot(const struct works *works, int64_t reservation_id, struct works_
 	if (!process || !process->order || process->order->kind != ORDER_LOAD ||
 	    process->plan.port <= 0)
 		return false;
-	*slot = (struct works_slot){ process->plan.port, process->plan.health_path,
-		                     process->order->runtime, process->group };
+	const struct slot_door *door = &process->plan.door;
+	*slot = (struct works_slot){ .port = process->plan.port,
+		                     .own_network = process->plan.spec.own_network,
+		                     .public_port = door->port,
+		                     .key = door->port > 0 ? door->keys.agent : NULL,
+		                     .client_key = door->port > 0 ? door->keys.client : NULL,
+		                     .health_path = process->plan.health_path,
+		                     .runtime = process->order->runtime,
+		                     .group = process->group };
+	if (door->port == 0)
+		slot->public_port = slot->port;
 	slot->group.keeper = (pid_t)process->status.keeper;
 	return true;
 }

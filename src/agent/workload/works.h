@@ -66,7 +66,10 @@ void works_look(struct works *works);
 
 /* Where a slot listens and is asked whether it is ready. False: it is no slot here. */
 struct works_slot {
-	int64_t port;
+	int64_t port;     /* of the server */
+	bool own_network; /* where it alone can listen */
+	int64_t public_port;
+	const char *key, *client_key; /* to be asked there; NULL: none is needed */
 	const char *health_path;
 	int32_t runtime;     /* enum runtime */
 	struct cgroup group; /* its processes; belongs to the works */

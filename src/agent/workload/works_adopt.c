@@ -147,8 +147,14 @@ static void recall_plan(struct work_process *process)
 	process->plan.spec.output_directory = arena_string(&process->arena, output);
 	free(output);
 	if (slot) {
+		char *door = works_door_path(works, process->reservation_id);
 		process->plan.port = 0;
 		read_port(process);
+		/* One of an older agent has no proxy, and the network of the node. */
+		if (!slot_door_read(door, &process->plan.door))
+			process->plan.door.port = 0;
+		process->plan.spec.own_network = process->plan.door.own_network;
+		free(door);
 	}
 }
 

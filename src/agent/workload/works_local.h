@@ -48,6 +48,8 @@ struct work_process *works_find(const struct works *works, int64_t reservation_i
 struct work_process *works_add(struct works *works, int64_t reservation_id);
 void works_remove(struct works *works, struct work_process *process);
 char *works_status_path(const struct works *works, int64_t reservation_id);
+/* Of the file with the port and the keys of a slot. */
+char *works_door_path(const struct works *works, int64_t reservation_id);
 /* Calls back when the file is readable. */
 struct watched *works_watch(struct work_process *process, int fd, uv_poll_cb ready);
 void works_unwatch(struct watched **watched);

@@ -12,17 +12,21 @@
 
 #include "agent/host/file.h"
 #include "agent/keeper/input.h"
+#include "agent/keeper/keeper_proxy.h"
 #include "agent/workload/folder.h"
 #include "agent/workload/guarding.h"
+#include "agent/workload/slot_listener.h"
 #include "agent/workload/works_local.h"
 #include "base/clock.h"
 #include "base/log.h"
 
-#define SLICE_MS 2  /* that starts may take before timers and connections have their turn */
-#define SPEC_FILE 3 /* the numbers that a keeper has these files open under */
-#define REPORT_FILE 4
-#define STATUS_FILE 5
-#define FIRST_SPARE_FILE 10
+#define SLICE_MS 2          /* that starts may take before timers and connections have their turn */
+#define FIRST_SPARE_FILE 10 /* behind those of a keeper */
+
+/* What a keeper is started with; -1: it is not. */
+struct keeper_files {
+	int spec, report, status, listener, keys;
+};
 
 static bool make_group(struct work_process *process, struct error *error)
 {
@@ -76,34 +80,6 @@ static bool make_input(struct work_process *process, const char *status, struct 
 	return made;
 }
 
-/* Fills the rest of the spec. */
-static bool prepare(struct work_process *process, struct error *error)
-{
-	struct works *works = process->works;
-	struct spec *spec = &process->plan.spec;
-	const struct node_order *order = process->order;
-	bool slot = order->kind == ORDER_LOAD;
-
-	if (!(slot ? run_plan_slot : run_plan_task)(&process->arena, &works->settings.run, order,
-	                                            &process->plan, error))
-		return false;
-	char *status = works_status_path(works, process->reservation_id);
-	char *lease = file_path("%s/lease", works->settings.state_directory);
-	spec->status_path = arena_string(&process->arena, status);
-	bool has_input = !process->plan.reads_input || make_input(process, status, error);
-	if (!slot && order->lease_loss == LEASE_STOP)
-		spec->lease_path = arena_string(&process->arena, lease);
-	free(status);
-	free(lease);
-	if (!has_input || !guarding_begin(&works->settings.run, order, &process->plan, error) ||
-	    !folder_begin(&works->settings.run, process->reservation_id, &process->arena,
-	                  &process->plan, error) ||
-	    !make_output(process, error) || !make_group(process, error))
-		return false;
-	spec->group = process->group;
-	return true;
-}
-
 /* Duplicates a descriptor above the numbers that the child uses. */
 static int above(int fd)
 {
@@ -130,7 +106,69 @@ static int spec_file(const struct spec *spec)
 	return written ? above(fd) : -1;
 }
 
-static int spawn_keeper(const char *program, int spec, int report, int status, pid_t *pid)
+/* A file in memory with the keys of a slot. */
+static int keys_file(const struct slot_keys *keys)
+{
+	int fd = memfd_create("keys", MFD_CLOEXEC);
+
+	if (fd >= 0 && write(fd, keys, sizeof(*keys)) == sizeof(*keys))
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	return -1;
+}
+
+/* A slot is reached at this socket alone, and only with a key. */
+static bool open_door(struct work_process *process, struct keeper_files *files, struct error *error)
+{
+	struct slot_door *door = &process->plan.door;
+
+	const struct run_plan *plan = &process->plan;
+	files->listener = above(slot_listener_open(
+	    &process->works->settings.run, plan->spec.own_network ? 0 : plan->port, door, error));
+	if (files->listener < 0)
+		return false;
+	door->own_network = process->plan.spec.own_network;
+	char *path = works_door_path(process->works, process->reservation_id);
+	bool written = slot_door_write(path, door, error);
+	free(path);
+	files->keys = written ? above(keys_file(&door->keys)) : -1;
+	return files->keys >= 0 || error->code != ERROR_NONE ||
+	       error_set(error, ERROR_UNAVAILABLE, "cannot make a file in memory: %s",
+	                 strerror(errno));
+}
+
+/* Fills the rest of the spec. */
+static bool prepare(struct work_process *process, struct keeper_files *files, struct error *error)
+{
+	struct works *works = process->works;
+	struct spec *spec = &process->plan.spec;
+	const struct node_order *order = process->order;
+	bool slot = order->kind == ORDER_LOAD;
+
+	if (!(slot ? run_plan_slot : run_plan_task)(&process->arena, &works->settings.run, order,
+	                                            &process->plan, error))
+		return false;
+	if (slot && !open_door(process, files, error))
+		return false;
+	char *status = works_status_path(works, process->reservation_id);
+	char *lease = file_path("%s/lease", works->settings.state_directory);
+	spec->status_path = arena_string(&process->arena, status);
+	bool has_input = !process->plan.reads_input || make_input(process, status, error);
+	if (!slot && order->lease_loss == LEASE_STOP)
+		spec->lease_path = arena_string(&process->arena, lease);
+	free(status);
+	free(lease);
+	if (!has_input || !guarding_begin(&works->settings.run, order, &process->plan, error) ||
+	    !folder_begin(&works->settings.run, process->reservation_id, &process->arena,
+	                  &process->plan, error) ||
+	    !make_output(process, error) || !make_group(process, error))
+		return false;
+	spec->group = process->group;
+	return true;
+}
+
+static int spawn_keeper(const char *program, const struct keeper_files *files, pid_t *pid)
 {
 	char *arguments[] = { "gpu-keeper", "3", "4", "5", NULL };
 	char *environment[] = { NULL };
@@ -144,9 +182,13 @@ static int spawn_keeper(const char *program, int spec, int report, int status, p
 	posix_spawnattr_init(&attributes);
 	for (int file = 0; file < 3; file++)
 		posix_spawn_file_actions_addopen(&actions, file, "/dev/null", O_RDWR, 0);
-	posix_spawn_file_actions_adddup2(&actions, spec, SPEC_FILE);
-	posix_spawn_file_actions_adddup2(&actions, report, REPORT_FILE);
-	posix_spawn_file_actions_adddup2(&actions, status, STATUS_FILE);
+	posix_spawn_file_actions_adddup2(&actions, files->spec, KEEPER_SPEC);
+	posix_spawn_file_actions_adddup2(&actions, files->report, KEEPER_REPORT);
+	posix_spawn_file_actions_adddup2(&actions, files->status, KEEPER_STATUS);
+	if (files->listener >= 0) {
+		posix_spawn_file_actions_adddup2(&actions, files->listener, KEEPER_LISTENER);
+		posix_spawn_file_actions_adddup2(&actions, files->keys, KEEPER_KEYS);
+	}
 	posix_spawnattr_setsigmask(&attributes, &none);
 	posix_spawnattr_setsigdefault(&attributes, &all);
 	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
@@ -157,23 +199,22 @@ static int spawn_keeper(const char *program, int spec, int report, int status, p
 	return failed;
 }
 
-static bool start_keeper(struct work_process *process, struct error *error)
+static bool start_keeper(struct work_process *process, struct keeper_files *files,
+                         struct error *error)
 {
 	int ends[2] = { -1, -1 };
 	pid_t keeper = 0;
-	int spec = spec_file(&process->plan.spec);
-	spec_wipe(&process->plan.spec);
-	int status = above(keeper_status_lock(process->plan.spec.status_path));
-	int failed = spec < 0 || status < 0 || pipe2(ends, O_CLOEXEC) != 0 ? errno : 0;
-	int report = failed ? -1 : above(ends[1]);
 
+	files->spec = spec_file(&process->plan.spec);
+	spec_wipe(&process->plan.spec);
+	files->status = above(keeper_status_lock(process->plan.spec.status_path));
+	int failed =
+	    files->spec < 0 || files->status < 0 || pipe2(ends, O_CLOEXEC) != 0 ? errno : 0;
+	files->report = failed ? -1 : above(ends[1]);
 	if (!failed)
-		failed = report < 0 ? errno
-		                    : spawn_keeper(process->works->settings.keeper, spec, report,
-		                                   status, &keeper);
-	for (int *fd = (int[]){ spec, report, status, -2 }; *fd != -2; fd++)
-		if (*fd >= 0)
-			close(*fd);
+		failed = files->report < 0
+		             ? errno
+		             : spawn_keeper(process->works->settings.keeper, files, &keeper);
 	if (failed) {
 		if (ends[0] >= 0)
 			close(ends[0]);
@@ -186,6 +227,16 @@ static bool start_keeper(struct work_process *process, struct error *error)
 	return true;
 }
 
+static void close_files(const struct keeper_files *files)
+{
+	const int all[] = { files->spec, files->report, files->status, files->listener,
+		            files->keys };
+
+	for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
+		if (all[i] >= 0)
+			close(all[i]);
+}
+
 static void works_start_refuse(struct work_process *process, const char *reason)
 {
 	log_at(LOG_WARNING, "a work cannot be started",
@@ -196,13 +247,16 @@ static void works_start_refuse(struct work_process *process, const char *reason)
 
 static void works_start_start(struct work_process *process)
 {
+	struct keeper_files files = { -1, -1, -1, -1, -1 };
 	struct error error = { 0 };
 
 	if (process->cancelled) {
 		works_start_refuse(process, "it was told to stop before it began");
 		return;
 	}
-	if (prepare(process, &error) && start_keeper(process, &error))
+	bool started = prepare(process, &files, &error) && start_keeper(process, &files, &error);
+	close_files(&files);
+	if (started)
 		return;
 	cgroup_remove(&process->group);
 	works_start_refuse(process, error.text);

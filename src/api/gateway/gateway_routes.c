@@ -85,12 +85,18 @@ static Gateway__Slot *draw_slot(struct drawer *drawer, const struct slot_record 
 	    reservation ? catalogue_get(drawer->catalogue, RECORD_NODE, reservation->node_id, 0)
 			: NULL;
 	Gateway__Slot *slot = arena_alloc(&drawer->arena, sizeof(*slot));
-	int64_t now_ms = service_time_ms(drawer->peer->gateways->service);
+	const struct service *service = drawer->peer->gateways->service;
+	int64_t now_ms = service_time_ms(service);
+	bool follows = false;
 
 	gateway__slot__init(slot);
 	slot->slot_id = record->id;
 	slot->model_id = record->model_id;
 	slot->address = text_in(drawer, record->address);
+	slot->key = text_in(
+	    drawer,
+	    node ? agents_slot_key(service->agents, node->name, record->id, &follows) : NULL);
+	slot->key_follows = follows;
 	slot->share = places_share(drawer->peer, record->id);
 	if (record->state == SLOT_STOPPING || record->closing_for != 0 || (node && node->draining))
 		slot->state = GATEWAY__SLOT__STATE__CLOSING;

@@ -383,15 +383,20 @@ void gateways_touch(struct gateways *gateways)
 	loop_timer_set(gateways->loop, &gateways->tick, 0);
 }
 
+void gateways_slots_changed(struct gateways *gateways)
+{
+	for (struct gateway_peer *peer = gateways->peers; peer; peer = peer->next)
+		peer->routes_dirty = true;
+	if (gateways->peers)
+		gateways_touch(gateways);
+}
+
 void gateways_event(struct gateways *gateways, const struct event *event)
 {
 	if (event->kind < EVENT_NODE_CHANGED || event->kind == EVENT_GPU_OVER ||
 	    event->kind == EVENT_GPU_FREE_AGAIN || event->kind > EVENT_MODEL_FAILED)
 		return;
-	for (struct gateway_peer *peer = gateways->peers; peer; peer = peer->next)
-		peer->routes_dirty = true;
-	if (gateways->peers)
-		gateways_touch(gateways);
+	gateways_slots_changed(gateways);
 }
 
 void gateways_load(struct gateways *gateways, const struct kept *keep)

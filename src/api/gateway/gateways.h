@@ -27,6 +27,8 @@ void gateways_connect(struct request *request);
 /* From the engine's listener. */
 void gateways_route(struct gateways *gateways, const struct route_effect *route);
 void gateways_event(struct gateways *gateways, const struct event *event);
+/* How slots are reached has changed. */
+void gateways_slots_changed(struct gateways *gateways);
 /* True if the order is to stop a slot that gateways may be using: it is given by agents_order
  * when all have said that nothing of theirs is there. */
 bool gateways_hold(struct gateways *gateways, const struct effect *effect);

@@ -6,6 +6,9 @@
 
 #include "api/job/job_fields.h"
 
+/* Jobs of an array that tell of themselves. */
+enum { NOTIFY_ARRAY_MAX = 100 };
+
 /* True if the request says that the tasks need not start together. */
 static bool refuses_gang(const struct job_reader *reader)
 {
@@ -200,6 +203,13 @@ static bool conclude(struct job_reader *reader)
 		job->idempotency_key = resource_own(&reader->fields, reader->with->key);
 		job->request_hash = reader->with->key_hash;
 	}
+	if (reader->payload.notify.data && submit_count(reader->submit) > NOTIFY_ARRAY_MAX)
+		return error_set(reader->fields.error, ERROR_INVALID,
+		                 "notify is for arrays of at most %d jobs: each of them is told of",
+		                 NOTIFY_ARRAY_MAX);
+	if (reader->payload.notify_on.data && !reader->payload.notify.data)
+		return error_set(reader->fields.error, ERROR_INVALID,
+		                 "notify_on is there without notify");
 	const char *user = identity_user(reader->with->identity);
 	if (!*job->user && *user)
 		job->user = resource_own(&reader->fields, text_of(user));
@@ -226,5 +236,7 @@ bool job_json_read(struct json_scan *scan, const struct job_reading *reading,
 	};
 
 	job_payload_begin(&reader.payload, reading->buffer);
+	reader.payload.may_notify = reading->may_notify;
+	reader.payload.may_notify_private = reading->may_notify_private;
 	return job_fields_read(&reader) && conclude(&reader);
 }

@@ -14,10 +14,12 @@ struct job_reading {
 	const struct roster *roster;
 	const struct identity *identity;       /* who asks */
 	const struct secret_keys *secret_keys; /* NULL: secret_environment is refused */
-	int64_t node_gpus;   /* of the largest node; 0: unknown. A larger gang is split */
-	struct text key;     /* an idempotency key from the headers; data NULL: none */
-	int64_t key_hash;    /* of the request that it came with; 0: it does not matter */
-	bool check_possible; /* where the job does not say */
+	int64_t node_gpus;       /* of the largest node; 0: unknown. A larger gang is split */
+	struct text key;         /* an idempotency key from the headers; data NULL: none */
+	int64_t key_hash;        /* of the request that it came with; 0: it does not matter */
+	bool check_possible;     /* where the job does not say */
+	bool may_notify;         /* jobs may name recipients of notifications */
+	bool may_notify_private; /* also in a private network */
 };
 
 /* Reads one object at the scan's place and leaves it behind. False with a sentence that

@@ -5,6 +5,8 @@
 #include <stdio.h>
 
 #include "api/job/job_json.h"
+#include "api/notify/smtp.h"
+#include "api/notify/webhook.h"
 
 void job_secret_context(char out[32], int64_t tenant_id)
 {
@@ -16,6 +18,14 @@ void job_payload_begin(struct job_payload *payload, struct buffer *buffer)
 	*payload = (struct job_payload){ .buffer = buffer };
 	buffer_clear(buffer);
 	buffer_bytes(buffer, "{", 1);
+}
+
+static const char *copy_key(struct arena *arena, struct text key)
+{
+	char *copy = arena_alloc(arena, key.size + 1);
+	memcpy(copy, key.data, key.size);
+	copy[key.size] = '\0';
+	return copy;
 }
 
 /* True for the fields that say what runs. Arguments and an environment alone run nothing. */
@@ -94,23 +104,87 @@ static bool payload_text(struct job_payload *payload, const struct resource_fiel
 	return true;
 }
 
+static bool is_word_of(const struct words *words, struct text text)
+{
+	int word = 0;
+
+	while (word < words->count && !text_is(text, words->at[word]))
+		word++;
+	return word < words->count;
+}
+
+/* A recipient that cannot be told is refused when the job is submitted. */
+static bool check_recipient(const struct job_payload *payload, struct text text,
+                            struct error *error)
+{
+	struct webhook_url url;
+	struct error reason = { 0 };
+
+	if (!payload->may_notify)
+		return error_set(error, ERROR_FORBIDDEN,
+		                 "notify cannot be set: notifications.job_recipients is off");
+	if (!text_starts(text, "http://") && !text_starts(text, "https://"))
+		return smtp_address_check(text.data, &reason) ||
+		       error_set(error, ERROR_INVALID,
+		                 "notify must have mail addresses such as name@example.org, or "
+		                 "URLs");
+	if (!webhook_url_read(text.data, &url, &reason))
+		return error_set(error, ERROR_INVALID, "notify is refused: %s", reason.text);
+	if (!payload->may_notify_private && fetch_is_private_host(url.host))
+		return error_set(error, ERROR_INVALID,
+		                 "notify has an address of this machine or of a private network: "
+		                 "notifications.allow_private_addresses allows that");
+	return true;
+}
+
+/* Recipients, or the words of what they are told. */
+static bool payload_recipients(struct job_payload *payload, const struct resource_field *field,
+                               struct json_scan *scan, struct error *error)
+{
+	bool words = field->kind == VALUE_WORDS;
+	int64_t count = 0;
+	struct text one = { NULL, 0 };
+
+	if (json_scan_kind(scan) != JSON_KIND_ARRAY)
+		return error_set(error, ERROR_INVALID, "%s must be a list of texts", field->name);
+	const char *start = scan->at;
+	json_scan_open(scan, JSON_KIND_ARRAY);
+	while (json_scan_element(scan)) {
+		if (json_scan_kind(scan) != JSON_KIND_TEXT)
+			return error_set(error, ERROR_INVALID, "%s must be a list of texts",
+			                 field->name);
+		if (!json_scan_text(scan, &one))
+			return false;
+		if (++count > field->items)
+			return error_set(error, ERROR_INVALID, "%s has more than %lld entries",
+			                 field->name, (long long)field->items);
+		if (words && !is_word_of(field->words, one))
+			return field_refuse(field, error);
+		const char *text = copy_key(scan->arena, one);
+		if (!words && !check_recipient(payload, text_of(text), error))
+			return false;
+	}
+	if (scan->failed)
+		return false;
+	if (count > 0)
+		*(words ? &payload->notify_on : &payload->notify) = since(scan, start);
+	return true;
+}
+
 /* One of the field's words. The first is the default and is not kept. */
 static bool payload_word(struct job_payload *payload, const struct resource_field *field,
                          struct json_scan *scan, struct error *error)
 {
 	struct text value = { NULL, 0 };
-	int word = 0;
 
 	if (json_scan_kind(scan) != JSON_KIND_TEXT)
 		return field_refuse(field, error);
 	const char *start = scan->at;
 	if (!json_scan_text(scan, &value))
 		return false;
-	while (word < field->words->count && !text_is(value, field->words->at[word]))
-		word++;
-	if (word == field->words->count)
+	if (!is_word_of(field->words, value))
 		return field_refuse(field, error);
-	if (word > 0)
+	if (!text_is(value, field->words->at[0]))
 		put_raw(payload, field, since(scan, start));
 	return true;
 }
@@ -184,6 +258,9 @@ bool job_payload_member(struct job_payload *payload, const struct resource_field
 	const char *start = scan->at;
 	if (field->kind == VALUE_WORD)
 		return payload_word(payload, field, scan, error);
+	if (field == &job_resource.fields[JOB_FIELD_notify] ||
+	    field == &job_resource.fields[JOB_FIELD_notify_on])
+		return payload_recipients(payload, field, scan, error);
 	if (field->kind == VALUE_TEXTS || field->kind == VALUE_TEXT) {
 		bool read = (field->kind == VALUE_TEXTS ? payload_words : payload_text)(
 		    payload, field, scan, error);
@@ -226,6 +303,27 @@ static bool seal(struct job_payload *payload, const struct secret_keys *keys, in
 	return done;
 }
 
+/* The payload with those first who are to be told. */
+static const char *with_recipients(const struct job_payload *payload, struct arena *arena)
+{
+	struct text rest = { payload->buffer->data + 1, payload->buffer->size - 1 };
+	struct buffer all = { 0 };
+
+	buffer_text(&all, "{\"notify\":");
+	buffer_bytes(&all, payload->notify.data, payload->notify.size);
+	if (payload->notify_on.data) {
+		buffer_text(&all, ",\"notify_on\":");
+		buffer_bytes(&all, payload->notify_on.data, payload->notify_on.size);
+	}
+	if (payload->has_items)
+		buffer_text(&all, ",");
+	buffer_bytes(&all, rest.data, rest.size);
+	buffer_bytes(&all, "}", 2); /* with the NUL behind it */
+	const char *text = arena_copy(arena, all.data, all.size);
+	buffer_free(&all);
+	return text;
+}
+
 bool job_payload_finish(struct job_payload *payload, const struct secret_keys *keys,
                         int64_t tenant_id, struct arena *arena, const char **text,
                         struct error *error)
@@ -233,19 +331,15 @@ bool job_payload_finish(struct job_payload *payload, const struct secret_keys *k
 	*text = "";
 	if (payload->secrets.data && !seal(payload, keys, tenant_id, error))
 		return false;
+	if (payload->notify.data) {
+		*text = with_recipients(payload, arena);
+		return true;
+	}
 	if (!payload->has_items)
 		return true;
 	buffer_bytes(payload->buffer, "}", 2); /* with the NUL behind it */
 	*text = arena_copy(arena, payload->buffer->data, payload->buffer->size);
 	return true;
-}
-
-static const char *copy_key(struct arena *arena, struct text key)
-{
-	char *copy = arena_alloc(arena, key.size + 1);
-	memcpy(copy, key.data, key.size);
-	copy[key.size] = '\0';
-	return copy;
 }
 
 void job_payload_show(struct json_writer *json, const char *payload, struct arena *arena)

@@ -11,10 +11,13 @@
  * were given. Secrets wait, as they stand, until the tenant is known. */
 struct job_payload {
 	struct buffer *buffer;
+	bool may_notify, may_notify_private; /* the caller's: as in struct job_reading */
 	bool has_items;
-	bool has_work;       /* a command, a script or an image */
-	uint64_t program;    /* hash of these; 0: none */
-	struct text secrets; /* data NULL: none */
+	bool has_work;                 /* a command, a script or an image */
+	uint64_t program;              /* hash of these; 0: none */
+	struct text secrets;           /* data NULL: none */
+	struct text notify, notify_on; /* as they stand; data NULL: none. They come first, so that
+	                                  who looks for them need not read the rest */
 };
 
 void job_payload_begin(struct job_payload *payload, struct buffer *buffer);

@@ -64,6 +64,8 @@ struct job_reading job_reading_of(struct request *request, struct arena *arena)
 		.secret_keys = service->settings.secret_keys,
 		.node_gpus = service_node_gpus(service),
 		.check_possible = service->settings.check_possible,
+		.may_notify = service->settings.job_recipients,
+		.may_notify_private = service->settings.allow_private_webhooks,
 	};
 }
 

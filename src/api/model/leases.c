@@ -149,6 +149,28 @@ static void answer_refused(struct request *request, const struct route_effect *r
 		request_refuse(request, 503, "unavailable", "%s", reason);
 }
 
+/* After a start of the scheduler, until the slot's node is back. */
+static bool key_follows(const struct lease *lease)
+{
+	const struct service *service = lease->leases->service;
+	struct catalogue *catalogue = service_catalogue(service);
+	bool follows = false;
+
+	catalogue_lock(catalogue);
+	const struct node_record *node = catalogue_get(catalogue, RECORD_NODE, lease->node_id, 0);
+	if (node)
+		agents_slot_key(service->agents, node->name, lease->slot_id, &follows);
+	catalogue_unlock(catalogue);
+	return follows;
+}
+
+static void refuse_keyless(struct lease *lease)
+{
+	request_refuse(let_go(lease), 503, "unavailable",
+	               "the node of the slot has not connected to this scheduler yet: try again");
+	withdraw(lease);
+}
+
 void leases_route(struct leases *leases, const struct route_effect *route)
 {
 	struct lease *lease = map_get(&leases->by_id, route->request_id);
@@ -166,6 +188,8 @@ void leases_route(struct leases *leases, const struct route_effect *route)
 		loop_timer_clear(leases->loop, &lease->timer);
 		if (lease->is_asked && !lease->request)
 			withdraw(lease); /* who asked has been told to try again */
+		else if (lease->request && key_follows(lease))
+			refuse_keyless(lease);
 		else if (lease->request)
 			leases_answer(lease, let_go(lease), 201);
 	} else if (route->outcome != ROUTE_QUEUED) {

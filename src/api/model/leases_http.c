@@ -14,8 +14,9 @@ enum { WAIT_MS_MAX = 10 * 60 * 1000 };
 void leases_answer(const struct lease *lease, struct request *request, int status)
 {
 	struct catalogue *catalogue = service_catalogue(request->service);
-	struct json_writer *json = request_object(request);
+	bool follows = false;
 
+	struct json_writer *json = request_object(request);
 	json_put_id(json, "lease_id", ID_LEASE, lease->id);
 	json_put_id(json, "model_id", ID_MODEL, lease->model_id);
 	json_put_string(json, "status", lease->slot_id > 0 ? "granted" : "waiting");
@@ -24,8 +25,12 @@ void leases_answer(const struct lease *lease, struct request *request, int statu
 	const struct node_record *node =
 	    lease->slot_id > 0 ? catalogue_get(catalogue, RECORD_NODE, lease->node_id, 0) : NULL;
 	json_put_string(json, "node", node ? node->name : NULL);
+	const char *key =
+	    node ? agents_slot_key(request->service->agents, node->name, lease->slot_id, &follows)
+		 : NULL;
 	catalogue_unlock(catalogue);
 	json_put_string(json, "address", lease->slot_id > 0 ? lease->address : NULL);
+	json_put_string(json, "key", key);
 	json_put_moment(json, "expires_at", lease->slot_id > 0 ? lease->until_ms : 0);
 	json_close(json);
 	request_answer_json(request, status);
@@ -79,6 +84,12 @@ void leases_create(struct request *request)
 	struct error error = { 0 };
 	struct lease_wish wish = { 0 };
 
+	if (!request->service->settings.direct_leases) {
+		request_refuse(request, 403, "forbidden",
+		               "models are not leased here (models.direct_leases is off): ask them "
+		               "through a gateway");
+		return;
+	}
 	if (!model_calls_of_path(request, &wish.model_id))
 		return;
 	if (!query_duration(exchange, "wait", WAIT_MS_MAX, &wish.wait_ms, &error) ||

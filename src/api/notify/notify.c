@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "api/notify/notify_local.h"
 #include "api/notify/webhook.h"
@@ -251,7 +252,7 @@ static void notify_put(struct notify *notify, struct parcel *parcel)
 	const struct notify_tenant *tenant =
 	    parcel->tenant_id > 0 ? notify_tenant(notify, parcel->tenant_id) : NULL;
 
-	if (parcel->webhook)
+	if (parcel->webhook && !parcel->is_unsigned)
 		parcel->secret =
 		    copy(tenant && tenant->secret ? tenant->secret : notify->means.secret);
 	parcel->only_public = parcel->tenant_id > 0 && !notify->means.settings.allow_private;
@@ -294,7 +295,7 @@ struct notify_counters notify_counters(const struct notify *notify)
 		                         .waiting = courier_waiting(notify->courier) };
 }
 
-/* {"delivery":..,"event":..,"time":..,"message":..} and the details. */
+/* {"delivery":..,"event":..,"time":..,"message":..,"text":..} and the details. */
 static char *webhook_body(int64_t number, const struct notify_message *message)
 {
 	struct buffer body = { 0 };
@@ -305,6 +306,8 @@ static char *webhook_body(int64_t number, const struct notify_message *message)
 	json_put_string(&json, "event", message->event);
 	json_put_time(&json, "time", message->unix_ms * 1000);
 	json_put_string(&json, "message", message->sentence);
+	/* What Slack, Mattermost and others show. */
+	json_put_string(&json, "text", message->sentence);
 	if (message->details && message->details->size > 0)
 		json_put_raw(&json, message->about,
 		             (struct text){ message->details->data, message->details->size });
@@ -313,8 +316,9 @@ static char *webhook_body(int64_t number, const struct notify_message *message)
 	return body.data;
 }
 
-static void notify_send(struct notify *notify, int64_t tenant_id, const char *webhook,
-                        const char *email, const struct notify_message *message)
+static void notify_send_to(struct notify *notify, int64_t tenant_id, const char *webhook,
+                           const char *email, bool is_unsigned,
+                           const struct notify_message *message)
 {
 	int64_t most = notify->means.settings.waiting_max;
 
@@ -329,6 +333,7 @@ static void notify_send(struct notify *notify, int64_t tenant_id, const char *we
 	parcel->number = ++notify->last_number;
 	parcel->unix_ms = message->unix_ms;
 	parcel->tenant_id = tenant_id;
+	parcel->is_unsigned = is_unsigned;
 	parcel->event = memory_text(message->event);
 	if (webhook) {
 		parcel->webhook = memory_text(webhook);
@@ -346,6 +351,29 @@ static void notify_send(struct notify *notify, int64_t tenant_id, const char *we
 	notify_keep(notify, parcel->number, json.data);
 	buffer_free(&json);
 	notify_put(notify, parcel);
+}
+
+static void notify_send(struct notify *notify, int64_t tenant_id, const char *webhook,
+                        const char *email, const struct notify_message *message)
+{
+	notify_send_to(notify, tenant_id, webhook, email, false, message);
+}
+
+void notify_tell_recipient(struct notify *notify, int64_t tenant_id, enum notify_kind kind,
+                           const char *recipient, const struct notify_message *message)
+{
+	const struct notify_tenant *tenant = notify_tenant(notify, tenant_id);
+	bool is_url =
+	    strncmp(recipient, "http://", 7) == 0 || strncmp(recipient, "https://", 8) == 0;
+	const char *told = is_url ? tenant->webhook : tenant->email;
+
+	/* The tenant's own receiver is told already. */
+	if ((tenant->on & 1U << kind) && told && strcmp(told, recipient) == 0)
+		return;
+	if (is_url)
+		notify_send_to(notify, tenant_id, recipient, NULL, true, message);
+	else if (notify->means.smtp_host)
+		notify_send_to(notify, tenant_id, NULL, recipient, false, message);
 }
 
 void notify_tell_tenant(struct notify *notify, int64_t tenant_id, enum notify_kind kind,

@@ -62,6 +62,9 @@ const struct notify_tenant *notify_tenant(struct notify *notify, int64_t tenant_
 void notify_forget_tenant(struct notify *notify, int64_t tenant_id);
 void notify_tell_tenant(struct notify *notify, int64_t tenant_id, enum notify_kind kind,
                         const struct notify_message *message);
+/* One that a job names: a URL or a mail address. */
+void notify_tell_recipient(struct notify *notify, int64_t tenant_id, enum notify_kind kind,
+                           const char *recipient, const struct notify_message *message);
 void notify_tell_operator(struct notify *notify, const struct notify_message *message);
 
 /* notify_conditions.c: looks for what an operator cares about. */

@@ -17,6 +17,8 @@ struct service_settings {
 	const struct secret_keys *secret_keys; /* NULL: secret_environment is refused */
 	bool check_possible;                   /* refuse what could never run, unasked */
 	bool allow_unix_user;                  /* tenants may be given Unix users */
+	bool direct_leases;                    /* over REST; else gateways alone ask models */
+	bool job_recipients;                   /* jobs may say who is told about them */
 	bool allow_private_webhooks;           /* and webhooks in a private network */
 	int64_t default_limit, limit_max;      /* of listings: 50, 1000 */
 	const char *version;                   /* of the program */

@@ -62,6 +62,7 @@ static void free_node(struct agents_node *node)
 	free(node->works);
 	free(node->uses);
 	free(node->slots);
+	agents_keys_free(node);
 	free(node->name);
 	free(node);
 }
@@ -319,9 +320,14 @@ void agents_message(struct agents_node *node, const struct message *message,
                     struct agents_stream *from)
 {
 	struct session_outputs outputs = { 0 };
+	const struct agents_settings *settings = &node->agents->settings;
+	bool was_synced = session_is_synced(node->session);
 
 	tell_time(node);
 	session_message(node->session, now_ms(node->agents), message, &outputs);
+	/* It has told the keys of its slots by now, if they have any. */
+	if (!was_synced && session_is_synced(node->session) && settings->slots_changed)
+		settings->slots_changed(settings->context);
 	bool welcome = message->kind == MESSAGE_HELLO && from &&
 	               session_connection(node->session) == message->connection;
 	if (welcome && node->stream != from) {

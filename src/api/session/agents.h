@@ -34,6 +34,8 @@ struct agents_settings {
 	void (*misreport)(void *context, const char *node, const char *sentence);
 	/* What a node said that people want to see: late, over, idle, refused. May be NULL. */
 	void (*note)(void *context, const char *node, const struct message *message);
+	/* How slots are reached is known, or is another way. May be NULL. */
+	void (*slots_changed)(void *context);
 	void *context;
 };
 
@@ -73,6 +75,11 @@ struct agents_sample {
 bool agents_sample(const struct agents *agents, const char *uuid, struct agents_sample *sample);
 /* Requests in flight that the runtime of a slot on the node tells; -1: it does not. */
 int64_t agents_slot_active(const struct agents *agents, const char *node, int64_t slot_id);
+/* The key that requests to a slot on the node carry; NULL: none, or (`*follows`) the node has not
+ * told it to this scheduler yet. Valid until the node's next message. */
+enum { SLOT_KEY_BYTES_MAX = 127 };
+const char *agents_slot_key(const struct agents *agents, const char *node, int64_t slot_id,
+                            bool *follows);
 /* What a work of the node has used so far, as last measured; false: nothing is known. */
 bool agents_use(const struct agents *agents, const char *node, int64_t reservation_id,
                 struct task_use *use);

@@ -43,6 +43,8 @@ struct agents_node {
 	size_t use_count, use_capacity;
 	struct slot_sample *slots; /* as the last beat said */
 	size_t slot_count, slot_capacity;
+	struct slot_key *keys;
+	size_t key_count, key_capacity;
 };
 
 /* A command that came of what a node said. Nobody is answered over an exchange: it carries its
@@ -119,6 +121,10 @@ void agents_input_free(struct agents *agents);
 /* agents_samples.c */
 void agents_take_beat(struct agents_node *node, const struct beat *beat);
 void agents_samples_free(struct agents *agents);
+
+/* agents_keys.c */
+void agents_take_key(struct agents_node *node, const Agent__SlotKey *told);
+void agents_keys_free(struct agents_node *node);
 
 /* legacy.c: for agents that are not ours. */
 /* A message to the node that `legacy` speaks for. */

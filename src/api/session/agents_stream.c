@@ -133,6 +133,8 @@ static void agents_stream_on_body(struct exchange *exchange, struct text part)
 		agents_stream_drop(stream, GRPC_INVALID_ARGUMENT, "this is not an agent.Envelope");
 	else if (envelope->output_chunk && stream->node)
 		agents_output_chunk(stream->node, envelope->output_chunk);
+	else if (envelope->slot_key && stream->node && stream->node->stream == stream)
+		agents_take_key(stream->node, envelope->slot_key);
 	else if (envelope->input_taken && stream->node)
 		agents_input_taken(stream->node, envelope->input_taken);
 	else if (envelope->message.len > 0)

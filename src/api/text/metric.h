@@ -52,6 +52,9 @@
 	M(GPU_LOADING_SECONDS_TOTAL, COUNTER, "gpu_loading_seconds_total", "node, gpu",            \
 	  "Time in which models were loaded onto the GPU: its rate is the share of time spent "    \
 	  "loading.")                                                                              \
+	M(PROMISED_STARTS_TOTAL, COUNTER, "promised_starts_total", "outcome",                      \
+	  "Jobs that started after a start had been promised: as promised (kept) or later "       \
+	  "(late). Nine of ten should be kept.")                                                   \
 	M(SCHEDULING_LATENCY, HISTOGRAM, "scheduling_latency", "le",                               \
 	  "Seconds from queued to placed. The older name of scheduling_latency_seconds.")          \
 	M(SCHEDULING_LATENCY_SECONDS, HISTOGRAM, "scheduling_latency_seconds", "le",               \

@@ -177,6 +177,23 @@ static const struct column node_columns[] = {
 	COLUMN("LABELS", node_labels, .extra = true, .shrinks = true),
 };
 
+static json_t *load_nodes(struct session *session, struct error *error)
+{
+	json_t *nodes = session_list(session, "/api/v1/nodes", "", "nodes", 1000000, error);
+	if (nodes)
+		order_items(nodes, order_by_node);
+	return nodes;
+}
+
+const struct listing_source nodes_source = {
+	.title = "NODES",
+	.name_key = "id",
+	.resource = &node_resource,
+	.load = load_nodes,
+	.columns = node_columns,
+	.column_count = sizeof(node_columns) / sizeof(node_columns[0]),
+};
+
 /* A list of things, all of it, or those that are named. */
 static int print_list(const struct arguments *arguments, const char *path, const char *query,
                       const char *key, const struct column *columns, size_t count,

@@ -61,6 +61,20 @@ static const struct column columns[] = {
 	FIELD_COLUMN("MESSAGE", "message", .shrinks = true, .extra = true),
 };
 
+static json_t *load_models(struct session *session, struct error *error)
+{
+	return session_list(session, "/api/v1/models", "", "models", 1000000, error);
+}
+
+const struct listing_source models_source = {
+	.title = "MODELS",
+	.name_key = "id",
+	.resource = &model_resource,
+	.load = load_models,
+	.columns = columns,
+	.column_count = sizeof(columns) / sizeof(columns[0]),
+};
+
 static int print_model(struct session *session, json_t *model, const struct error *error)
 {
 	if (!model)
@@ -77,7 +91,7 @@ static int print_model(struct session *session, json_t *model, const struct erro
 static int model_list(struct session *session)
 {
 	struct error error = { 0 };
-	json_t *models = session_list(session, "/api/v1/models", "", "models", 1000000, &error);
+	json_t *models = load_models(session, &error);
 	if (!models)
 		return session_fail(session, &error);
 	if (json_array_size(models) == 0 && session->form == FORM_TABLE)
@@ -155,6 +169,17 @@ static bool model_read_time(const struct session *session, const char *option, c
 	return true;
 }
 
+static void print_lease(const json_t *lease)
+{
+	const char *id = member_text(lease, "lease_id"), *key = member_text(lease, "key");
+
+	printf("%s: %s serves at %s until %s\n", id, member_text(lease, "slot_id"),
+	       member_text(lease, "address"), member_text(lease, "expires_at"));
+	if (*key)
+		printf("Requests carry the header: Authorization: Bearer %s\n", key);
+	printf("Give it back with: gpu-cli models release %s\n", id);
+}
+
 /* A place in a slot, to try it out by hand. */
 static int lease(struct session *session, const char *name)
 {
@@ -172,11 +197,7 @@ static int lease(struct session *session, const char *name)
 	if (!answer)
 		return session_fail(session, &error);
 	if (!listing_print_document(session, answer, "lease_id"))
-		printf("%s: %s serves at %s until %s\n"
-		       "Give it back with: gpu-cli models release %s\n",
-		       member_text(answer, "lease_id"), member_text(answer, "slot_id"),
-		       member_text(answer, "address"), member_text(answer, "expires_at"),
-		       member_text(answer, "lease_id"));
+		print_lease(answer);
 	json_decref(answer);
 	return CLI_FINE;
 }

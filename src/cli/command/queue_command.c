@@ -93,26 +93,58 @@ static json_t *only_of_user(json_t *jobs, const char *user, size_t most)
 	return own;
 }
 
-static int queue_show(struct session *session, int64_t limit)
+/* Up to `most` of them, in the order of the queue. */
+static json_t *load_queue(struct session *session, size_t most, struct error *error)
 {
-	struct error error = { 0 };
-	const char *user;
-	if (!job_choice_user(session, &user, &error))
-		return session_fail(session, &error);
 	struct buffer query = { 0 };
-	size_t place;
-	json_t *job;
 	buffer_text(&query, "");
 	if (session->only) {
 		buffer_text(&query, "tenant_id=");
 		client_escape(&query, session->only);
 	}
-	json_t *jobs = session_list(session, "/api/v1/scheduler/queue", query.data, NULL,
-	                            user ? LISTING_MAX : (size_t)limit, &error);
+	json_t *jobs =
+	    session_list(session, "/api/v1/scheduler/queue", query.data, NULL, most, error);
 	buffer_free(&query);
+	if (jobs)
+		order_items(jobs, order_by_position);
+	return jobs;
+}
+
+/* For top: with the service's reasons, which it gives for the first of them in one answer. */
+static json_t *load_with_reasons(struct session *session, struct error *error)
+{
+	const char *path = "/api/v1/scheduler/queue?limit=1000&reasons=1";
+	if (session->only)
+		path = session_path(session,
+		                    "/api/v1/scheduler/queue?limit=1000&reasons=1"
+		                    "&tenant_id=%s",
+		                    session->only);
+	json_t *jobs = session_get(session, path, error);
+	if (jobs)
+		order_items(jobs, order_by_position);
+	return jobs;
+}
+
+const struct listing_source queue_source = {
+	.title = "QUEUE",
+	.name_key = "id",
+	.resource = &job_resource,
+	.load = load_with_reasons,
+	.columns = columns,
+	.column_count = sizeof(columns) / sizeof(columns[0]),
+};
+
+static int queue_show(struct session *session, int64_t limit)
+{
+	struct error error = { 0 };
+	const char *user;
+	size_t place;
+	json_t *job;
+	if (!job_choice_user(session, &user, &error))
+		return session_fail(session, &error);
+	json_t *jobs = load_queue(session, user ? LISTING_MAX : (size_t)limit, &error);
 	if (!jobs)
 		return session_fail(session, &error);
-	order_items(jobs, order_by_position);
 	if (user)
 		jobs = only_of_user(jobs, user, (size_t)limit);
 	json_array_foreach(jobs, place, job)

@@ -74,6 +74,20 @@ static const struct column columns[] = {
 	COLUMN("PARENT", tenant_parent, .extra = true, .shrinks = true),
 };
 
+static json_t *load_tenants(struct session *session, struct error *error)
+{
+	return session_list(session, "/api/v1/tenants", "", "tenants", 1000000, error);
+}
+
+const struct listing_source tenants_source = {
+	.title = "TENANTS",
+	.name_key = "id",
+	.resource = &tenant_resource,
+	.load = load_tenants,
+	.columns = columns,
+	.column_count = sizeof(columns) / sizeof(columns[0]),
+};
+
 static int print_one(struct session *session, json_t *tenant, const struct error *error)
 {
 	if (!tenant)
@@ -130,8 +144,7 @@ static int run_tenants(const struct arguments *arguments)
 		    session_path(&session, "/api/v1/tenants/%s", arguments->operands[0]);
 		status = print_one(&session, session_get(&session, path, &error), &error);
 	} else {
-		json_t *list =
-		    session_list(&session, "/api/v1/tenants", "", "tenants", 1000000, &error);
+		json_t *list = load_tenants(&session, &error);
 		if (list && json_array_size(list) == 0 && session.form == FORM_TABLE)
 			fputs("no tenants; 'gpu-cli create-tenant NAME' makes one\n", stderr);
 		else if (list)

@@ -23,10 +23,11 @@ static const struct option options[] = {
 };
 
 enum {
-	SOON_MS = 400,      /* after an event, so that many make one look */
-	STREAM_MS = 3000,   /* between tries to hear events again */
-	MESSAGE_MS = 5000,  /* that a message is shown */
-	FRAME_COLUMNS = 100 /* of what is printed once into a file */
+	SOON_MS = 400,       /* after an event, so that many make one look */
+	STREAM_MS = 3000,    /* between tries to hear events again */
+	MESSAGE_MS = 5000,   /* that a message is shown */
+	FRAME_COLUMNS = 100, /* of what is printed once into a file */
+	TOP_LISTS = 4
 };
 
 struct top {
@@ -38,6 +39,9 @@ struct top {
 	int question; /* the key that is to be confirmed; 0: none */
 	char about[128];
 	json_t *sentences;
+	struct top_list lists[TOP_LISTS];
+	struct top_log log;
+	char log_path[256];
 	bool ended;
 };
 
@@ -143,6 +147,8 @@ static void top_show(struct top *top)
 {
 	struct canvas canvas = { .terminal = terminal_of(STDOUT_FILENO) };
 	struct buffer frame = { 0 };
+	if (top->view.list)
+		top_list_layout(top->view.list, top->session, &canvas.terminal, top->view.filter);
 	top_view_draw(&top->view, &canvas);
 	buffer_text(&frame, "\033[H");
 	for (size_t at = 0; at < canvas.text.size; at++) {
@@ -167,7 +173,12 @@ static void top_say(struct top *top, const char *text)
 static void top_look(struct top *top)
 {
 	struct error error = { 0 };
-	if (top_data_load(&top->data, top->session, &error))
+	bool reads = top->view.mode == TOP_READING && !top->log.left;
+	bool loaded =
+	    top_data_load(&top->data, top->session, &error) &&
+	    (!top->view.list || top_list_load(top->view.list, top->session, &error)) &&
+	    (!reads || top_log_load(&top->log, &top->session->client, top->log_path, &error));
+	if (loaded)
 		top->look_ms = clock_unix_ms() + top->delay_ms;
 	else {
 		top_say(top, error.text);
@@ -209,6 +220,10 @@ static void top_hear(struct top *top)
 static void top_move(struct top *top, long rows)
 {
 	struct top_view *view = &top->view;
+	if (view->list) {
+		top_list_move(view->list, rows);
+		return;
+	}
 	size_t count = view->panel == TOP_GPUS ? view->gpu_count : view->job_count;
 	long to = (long)view->selected[view->panel] + rows;
 	if (to >= (long)count)
@@ -216,17 +231,92 @@ static void top_move(struct top *top, long rows)
 	view->selected[view->panel] = to < 0 ? 0 : (size_t)to;
 }
 
+/* The chosen row of that list, where it is shown. */
+static const char *chosen_in(const struct top *top, const struct listing_source *source)
+{
+	const struct top_list *list = top->view.list;
+	return list && list->source == source ? top_list_id(list) : NULL;
+}
+
+static const char *chosen_job(const struct top *top)
+{
+	const struct top_job *job = top->view.list ? NULL : top_view_job(&top->view);
+	return job ? job->id : chosen_in(top, &queue_source);
+}
+
+static const char *chosen_node(const struct top *top)
+{
+	const struct top_gpu *gpu = top->view.list ? NULL : top_view_gpu(&top->view);
+	return gpu ? gpu->node : chosen_in(top, &nodes_source);
+}
+
+static const char *name_of_job(const struct top *top, const char *id)
+{
+	for (size_t i = 0; i < top->data.job_count; i++)
+		if (strcmp(top->data.jobs[i].id, id) == 0)
+			return top->data.jobs[i].name;
+	return "";
+}
+
+static bool is_draining(const struct top *top, const char *node)
+{
+	for (size_t i = 0; i < top->data.gpu_count; i++)
+		if (strcmp(top->data.gpus[i].node, node) == 0)
+			return top->data.gpus[i].draining;
+	return false;
+}
+
+/* The first key is that of GPUs and jobs. */
+static void switch_view(struct top *top, int key)
+{
+	static const struct listing_source *const sources[TOP_LISTS] = {
+		&queue_source, &tenants_source, &models_source, &nodes_source
+	};
+	struct error error = { 0 };
+	struct top_list *list = key == '1' ? NULL : &top->lists[key - '2'];
+	if (list) {
+		list->source = sources[key - '2'];
+		if (!top_list_load(list, top->session, &error)) {
+			top_say(top, error.text);
+			return;
+		}
+	}
+	top->view.list = list;
+}
+
+static void read_output(struct top *top)
+{
+	struct session *session = top->session;
+	const char *job = chosen_job(top), *model = chosen_in(top, &models_source);
+	struct error error = { 0 };
+	if (!job && !model) {
+		top_say(top, "there is no job or model whose output could be read");
+		return;
+	}
+	const char *path = model ? session_path(session, "/api/v1/models/%s/logs?tail=65536", model)
+	                         : session_path(session, "/api/v1/jobs/%s/logs?tail=65536", job);
+	top_log_free(&top->log);
+	if (!top_log_load(&top->log, &session->client, path, &error)) {
+		top_say(top, error.text);
+		return;
+	}
+	snprintf(top->log_path, sizeof(top->log_path), "%s", path);
+	snprintf(top->log.title, sizeof(top->log.title), "%.120s", model ? model : job);
+	top->view.log = &top->log;
+	top->view.mode = TOP_READING;
+}
+
 static void top_ask(struct top *top, int key)
 {
-	const struct top_gpu *gpu = top_view_gpu(&top->view);
-	const struct top_job *job = top_view_job(&top->view);
+	const char *job = chosen_job(top), *node = chosen_node(top);
 	char text[256];
 	if (key == 'c' && job) {
-		snprintf(top->about, sizeof(top->about), "%.120s", job->id);
-		snprintf(text, sizeof(text), "cancel %s (%.80s)? y or n", top->about, job->name);
-	} else if (key == 'd' && gpu) {
-		key = gpu->draining ? 'u' : 'd';
-		snprintf(top->about, sizeof(top->about), "%.120s", gpu->node);
+		snprintf(top->about, sizeof(top->about), "%.120s", job);
+		snprintf(text, sizeof(text), "cancel %s (%.80s)? y or n", top->about,
+		         name_of_job(top, job));
+	} else if (key == 'd' && node) {
+		key = is_draining(top, node) ? 'u' : 'd';
+		snprintf(top->about, sizeof(top->about), "%.120s", node);
 		snprintf(text, sizeof(text), "%s node %s? y or n", key == 'u' ? "resume" : "drain",
 		         top->about);
 	} else {
@@ -264,14 +354,15 @@ static void top_answer(struct top *top, int key)
 static void top_explain(struct top *top)
 {
 	struct session *session = top->session;
-	const struct top_job *job = top_view_job(&top->view);
+	const char *job = chosen_job(top), *model = chosen_in(top, &models_source);
 	struct error error = { 0 };
-	if (!job) {
-		top_say(top, "there is no job to explain");
+	if (!job && !model) {
+		top_say(top, "there is no job or model to explain");
 		return;
 	}
-	json_t *document =
-	    session_get(session, session_path(session, "/api/v1/jobs/%s/why", job->id), &error);
+	const char *path = model ? session_path(session, "/api/v1/models/%s/why", model)
+	                         : session_path(session, "/api/v1/jobs/%s/why", job);
+	json_t *document = session_get(session, path, &error);
 	if (!document) {
 		top_say(top, error.text);
 		return;
@@ -303,6 +394,32 @@ static void edit_filter(struct top *top, int key)
 
 enum { KEY_UP = 1000, KEY_DOWN, KEY_PAGE_UP, KEY_PAGE_DOWN, KEY_HOME, KEY_END };
 
+/* False: the key does not scroll. */
+static bool scroll_output(struct top *top, int key, int page)
+{
+	static const struct {
+		int keys[3];
+		long rows;
+		bool pages;
+	} moves[] = {
+		{ { 'k', KEY_UP, KEY_UP }, -1, false },
+		{ { 'j', KEY_DOWN, KEY_DOWN }, 1, false },
+		{ { KEY_PAGE_UP, 'b', 'b' }, -1, true },
+		{ { KEY_PAGE_DOWN, ' ', ' ' }, 1, true },
+		{ { 'g', KEY_HOME, KEY_HOME }, -1000000, false },
+		{ { 'G', KEY_END, KEY_END }, 1000000, false },
+	};
+	size_t shown = top_view_rows(terminal_of(STDOUT_FILENO).rows);
+	for (size_t i = 0; i < sizeof(moves) / sizeof(moves[0]); i++)
+		for (size_t k = 0; k < 3; k++)
+			if (moves[i].keys[k] == key) {
+				top_log_move(&top->log, moves[i].rows * (moves[i].pages ? page : 1),
+				             shown);
+				return true;
+			}
+	return false;
+}
+
 static void press(struct top *top, int key)
 {
 	struct top_view *view = &top->view;
@@ -314,11 +431,13 @@ static void press(struct top *top, int key)
 		top_answer(top, key);
 		return;
 	}
+	int page = terminal_of(STDOUT_FILENO).rows / 2;
+	if (view->mode == TOP_READING && scroll_output(top, key, page))
+		return;
 	if (view->mode != TOP_LOOKING) {
 		view->mode = TOP_LOOKING;
 		return;
 	}
-	int page = terminal_of(STDOUT_FILENO).rows / 2;
 	switch (key) {
 	case 'q':
 		top->ended = true;
@@ -359,6 +478,16 @@ static void press(struct top *top, int key)
 	case 27:
 		view->filter[0] = '\0';
 		top_view_arrange(view);
+		break;
+	case '1':
+	case '2':
+	case '3':
+	case '4':
+	case '5':
+		switch_view(top, key);
+		break;
+	case 'l':
+		read_output(top);
 		break;
 	case 'w':
 		top_explain(top);
@@ -504,6 +633,9 @@ static int top_run(const struct arguments *arguments)
 	status = once ? print_once(&top) : live(&top);
 	stream_close(top.stream);
 	top_view_free(&top.view);
+	top_log_free(&top.log);
+	for (size_t i = 0; i < TOP_LISTS; i++)
+		top_list_free(&top.lists[i]);
 	top_data_free(&top.data);
 	json_decref(top.sentences);
 	session_close(&session);
@@ -517,9 +649,10 @@ const struct cli_command top_command = {
 	.details =
 	    "Fills the screen, and follows what happens. Each GPU is a bar of its memory: in\n"
 	    "use, starting, being freed, foreign and free look different, and each job and\n"
-	    "slot has its color. Keys: q quit, Tab between GPUs and jobs, arrows choose, s\n"
-	    "sort, / filter, w why, c cancel, d drain or resume, ? help. Where there is no\n"
-	    "terminal it is printed once.\n",
+	    "slot has its color. Keys: q quit, 1 to 5 GPUs and jobs, queue, tenants, models,\n"
+	    "nodes, Tab between GPUs and jobs, arrows choose, s sort, / filter, l output, w\n"
+	    "why, c cancel, d drain or resume, ? help. Where there is no terminal it is\n"
+	    "printed once.\n",
 	.examples = "top\n"
 		    "top --once\n",
 	.options = options,

@@ -3,7 +3,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "base/clock.h"
 #include "base/duration.h"
@@ -13,24 +12,16 @@
 
 enum { TITLES_ROWS_MIN = 16, HEAD_ROWS = 2, FOOT_ROWS = 1, BAR_LEAST = 16 };
 
-static bool contains(const char *text, const char *part)
-{
-	size_t size = strlen(part);
-	for (; strlen(text) >= size; text++)
-		if (strncasecmp(text, part, size) == 0)
-			return true;
-	return false;
-}
-
 static bool gpu_matches(const struct top_view *view, const struct top_gpu *gpu)
 {
 	const struct top_data *data = view->data;
-	if (!*view->filter || contains(gpu->node, view->filter) ||
-	    contains(gpu->model, view->filter) || contains(gpu->uuid, view->filter))
+	if (!*view->filter || top_contains(gpu->node, view->filter) ||
+	    top_contains(gpu->model, view->filter) || top_contains(gpu->uuid, view->filter))
 		return true;
 	for (size_t i = 0; i < gpu->part_count; i++) {
 		const struct top_part *part = &data->parts[gpu->first_part + i];
-		if (contains(part->owner, view->filter) || contains(part->label, view->filter))
+		if (top_contains(part->owner, view->filter) ||
+		    top_contains(part->label, view->filter))
 			return true;
 	}
 	return false;
@@ -38,9 +29,9 @@ static bool gpu_matches(const struct top_view *view, const struct top_gpu *gpu)
 
 static bool job_matches(const struct top_view *view, const struct top_job *job)
 {
-	return !*view->filter || contains(job->id, view->filter) ||
-	       contains(job->name, view->filter) || contains(job->tenant, view->filter) ||
-	       contains(job->node, view->filter) || contains(job->state, view->filter);
+	return !*view->filter || top_contains(job->id, view->filter) ||
+	       top_contains(job->name, view->filter) || top_contains(job->tenant, view->filter) ||
+	       top_contains(job->node, view->filter) || top_contains(job->state, view->filter);
 }
 
 /* Larger is shown first; the same keep their order. */
@@ -431,11 +422,13 @@ static void draw_help(struct canvas *canvas)
 		"q          quit",
 		"Tab        GPUs, or jobs: the chosen panel has the cursor",
 		"up, down   choose (also j and k, page up and down, home and end)",
+		"1 to 5     view: GPUs and jobs, queue, tenants, models, nodes",
+		"l          output of the chosen job or model; arrows scroll, any other key leaves",
 		"s          sort the GPUs: by node, memory, busy, heat",
-		"/          filter both: node, job, name, tenant. Enter keeps it, Esc drops it",
+		"/          filter the rows: node, job, name, tenant. Enter keeps it, Esc drops it",
 		"w          why the chosen job waits, or is where it is",
 		"c          cancel the chosen job",
-		"d          drain the chosen GPU's node, or resume it",
+		"d          drain the chosen node, or that of the chosen GPU; or resume it",
 		"r          look again now",
 		"",
 		"any key goes back",
@@ -477,9 +470,9 @@ static void draw_foot(const struct top_view *view, struct canvas *canvas)
 	else if (*view->message)
 		canvas_text(canvas, COLOUR_YELLOW, 0, false, "%s", view->message);
 	else
-		canvas_text(
-		    canvas, COLOUR_GREY, 0, false,
-		    "q quit  Tab panel  s sort  / filter  w why  c cancel  d drain  ? help");
+		canvas_text(canvas, COLOUR_GREY, 0, false,
+		            "q quit  1-5 view  Tab panel  / filter  l output  w why  c cancel  d "
+		            "drain  ? help");
 }
 
 /* Rows of each panel: jobs get what they need up to a third, more where GPUs need less. */
@@ -497,6 +490,12 @@ static void top_divide_rows(const struct top_view *view, int rows, size_t *gpus,
 	}
 }
 
+size_t top_view_rows(int rows)
+{
+	int left = rows - HEAD_ROWS - FOOT_ROWS - 1;
+	return left > 1 ? (size_t)left : 2;
+}
+
 void top_view_draw(struct top_view *view, struct canvas *canvas)
 {
 	int rows = canvas->terminal.rows;
@@ -509,6 +508,10 @@ void top_view_draw(struct top_view *view, struct canvas *canvas)
 		draw_help(canvas);
 	} else if (view->mode == TOP_EXPLAINING) {
 		draw_sentences(view, canvas, rows);
+	} else if (view->mode == TOP_READING) {
+		top_log_draw(view->log, canvas, top_view_rows(rows));
+	} else if (view->list) {
+		top_list_draw(view->list, canvas, top_view_rows(rows) - 1, view->filter);
 	} else {
 		draw_gpus(view, canvas, gpus);
 		draw_jobs(view, canvas, jobs);

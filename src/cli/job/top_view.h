@@ -3,11 +3,19 @@
 #define CLI_JOB_TOP_VIEW_H
 
 #include "cli/job/top_data.h"
+#include "cli/job/top_list.h"
 #include "cli/text/canvas.h"
 
 enum top_panel { TOP_GPUS, TOP_JOBS };
 enum top_sort { TOP_BY_NODE, TOP_BY_MEMORY, TOP_BY_BUSY, TOP_BY_HEAT, TOP_SORTS };
-enum top_mode { TOP_LOOKING, TOP_FILTERING, TOP_ASKING, TOP_HELPING, TOP_EXPLAINING };
+enum top_mode {
+	TOP_LOOKING,
+	TOP_FILTERING,
+	TOP_ASKING,
+	TOP_HELPING,
+	TOP_EXPLAINING,
+	TOP_READING /* output */
+};
 
 /* What top shows. `gpus` and `jobs` are the indexes of the rows that pass the filter, in their
  * order on the screen. */
@@ -24,6 +32,8 @@ struct top_view {
 	bool live;                    /* events come; otherwise it is looked at from time to time */
 	char message[256];            /* what just happened, or a question */
 	const json_t *sentences;      /* why, while explaining */
+	struct top_list *list;        /* shown in place of GPUs and jobs; NULL: those are */
+	struct top_log *log;          /* while reading */
 };
 
 /* Applies filter and order, and keeps the selection within what there is. */
@@ -34,6 +44,8 @@ void top_view_draw(struct top_view *view, struct canvas *canvas);
 /* The one that is chosen; NULL: there is none. */
 const struct top_gpu *top_view_gpu(const struct top_view *view);
 const struct top_job *top_view_job(const struct top_view *view);
+/* The rows that a list or output has on a screen of `rows`. */
+size_t top_view_rows(int rows);
 void top_view_free(struct top_view *view);
 
 #endif

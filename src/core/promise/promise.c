@@ -149,6 +149,8 @@ void promise_give(struct sched *sched, struct job *job, const struct promise_rec
 	mark_all(sched);
 	sched->pass.change_seq++;
 	effects_put(sched->effects, RECORD_PROMISE, &promise->r);
+	if (!promise->r.instead)
+		margin_promise(sched, job, promise->r.start_ms);
 	promise_decide(sched, promise);
 }
 

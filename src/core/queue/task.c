@@ -179,6 +179,7 @@ static void forget_run(struct sched *sched, struct job *job)
 	if (!job_state_is_final((enum job_state)job->s.state))
 		predict_stopped(sched, job);
 	job->s.started_ms = 0;
+	margin_forget(job);
 	job->saved_ms = job->s.checkpoint_ms;
 	job->s.checkpoint_ms = 0;
 	sched_dirty_job(sched, job);
@@ -436,6 +437,7 @@ bool task_started(struct sched *sched, struct reservation *reservation, struct e
 		job->s.started_ms = max64(sched_now(sched), 1);
 		job->s.refusals = 0;
 		predict_started(sched, job);
+		margin_started(sched, job);
 		sched_dirty_job(sched, job);
 	}
 	task_set_state(sched, job, reservation->task, TASK_RUNNING);
@@ -655,7 +657,8 @@ bool task_checkpoint(struct sched *sched, struct reservation *reservation, struc
 	struct job *job = reservation->job;
 
 	INVARIANT(reservation->job != NULL && reservation->entered);
-	if (reservation->phase != PHASE_LIVE)
+	/* What it wrote just before it was suspended may be told after the order to do so. */
+	if (reservation->phase != PHASE_LIVE && reservation->phase != PHASE_SUSPENDING)
 		return error_set(error, ERROR_CONFLICT, "reservation %lld is not running",
 		                 (long long)reservation->id);
 	job->s.checkpoint_ms = sched_now(sched);

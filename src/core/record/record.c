@@ -24,9 +24,9 @@
 	F(T, retention_ms) F(T, predict_jobs) F(T, predict_experts) F(T, promise_jobs) F(T, promise_gpus) F(T, foreign_tolerance_mib)       \
 	F(T, search_pause_us) F(T, search_width)                                                   \
 	F(T, time_sharing, .words = &time_sharing_words) F(T, sharing_wait_ms)                     \
-	F(T, sharing_turn_ms) F(T, lease_ms) F(T, foreign_requeues) F(T, loads_per_gpu)     \
-	F(T, request_goal_ms) F(T, turn_wait_ms) F(T, slot_stay_ms) F(T, loading)                                        \
-	F(T, suspend, .words = &suspend_words) F(T, suspend_host)
+	F(T, sharing_turn_ms) F(T, sharing_delay_ms) F(T, lease_ms) F(T, foreign_requeues)         \
+	F(T, loads_per_gpu) F(T, request_goal_ms) F(T, turn_wait_ms) F(T, slot_stay_ms) F(T, loading)                    \
+	F(T, suspend, .words = &suspend_words) F(T, suspend_host) F(T, suspend_wait_ms)
 
 #define TENANT_FIELDS(F, T)                                                                        \
 	F(T, id) F(T, parent_id) F(T, name) F(T, payload) F(T, limit_gpu) F(T, limit_cpu)          \
@@ -72,7 +72,8 @@
 	F(T, guess) F(T, start)                                                                    \
 	F(T, started_ms) F(T, checkpoint_ms) F(T, completed_ms) F(T, short_since_ms)               \
 	F(T, preempted_count) F(T, served_ms) F(T, exit_code) F(T, message)                        \
-	F(T, foreign_requeues) F(T, suspended_ms) F(T, paused_ms) F(T, suspends) F(T, parked)
+	F(T, foreign_requeues) F(T, suspended_ms) F(T, paused_ms) F(T, suspends) F(T, parked)   \
+	F(T, promised_ms) F(T, likely_ms) F(T, promise_made_ms)
 
 #define TASK_FIELDS(F, T)                                                                          \
 	F(T, job_id) F(T, place) F(T, state, .words = &task_state_words) F(T, reservation_id)      \
@@ -137,6 +138,8 @@
 
 #define TRIAL_FIELDS(F, T) F(T, id) F(T, program) F(T, gpu_model) F(T, done) F(T, lost)
 
+#define MARGIN_FIELDS(F, T) F(T, id) F(T, margin) F(T, promised) F(T, kept) F(T, likely)
+
 #define DECISION_FIELDS(F, T)                                                                      \
 	F(T, id) F(T, time_ms) F(T, kind, .words = &decision_words) F(T, job_id) F(T, tenant_id)   \
 	F(T, tasks) F(T, for_job_id) F(T, model_id) F(T, slot_id) F(T, for_model_id) F(T, score) F(T, premium_milli) F(T, candidates) F(T, until_ms)                   \
@@ -167,6 +170,7 @@ const struct record_type record_types[RECORD_KINDS] = {
 	    RECORD_TYPE("node_class", 1, struct node_class_record, NODE_CLASS_FIELDS),
 	[RECORD_GUEST] = RECORD_TYPE("guest", 1, struct guest_record, GUEST_FIELDS),
 	[RECORD_TRIAL] = RECORD_TYPE("trial", 1, struct trial_record, TRIAL_FIELDS),
+	[RECORD_MARGIN] = RECORD_TYPE("margin", 1, struct margin_record, MARGIN_FIELDS),
 	[RECORD_DECISION] = RECORD_TYPE("decision", 1, struct decision_record, DECISION_FIELDS),
 	[RECORD_RUN] = RECORD_TYPE("run", 1, struct run_record, RUN_FIELDS),
 	[RECORD_PRICE] = RECORD_TYPE("price", 2, struct price_record, PRICE_FIELDS),
@@ -259,6 +263,7 @@ struct config_record config_default(void)
 		.time_sharing = SHARING_OFF,
 		.sharing_wait_ms = RANGE_DEFAULT(RANGE_SHARING_WAIT_MS),
 		.sharing_turn_ms = RANGE_DEFAULT(RANGE_SHARING_TURN_MS),
+		.sharing_delay_ms = RANGE_DEFAULT(RANGE_SHARING_DELAY_MS),
 		.lease_ms = RANGE_DEFAULT(RANGE_LEASE_MS),
 		.loads_per_gpu = RANGE_DEFAULT(RANGE_LOADS_PER_GPU),
 		.request_goal_ms = RANGE_DEFAULT(RANGE_REQUEST_GOAL_MS),
@@ -268,6 +273,7 @@ struct config_record config_default(void)
 		.foreign_requeues = RANGE_DEFAULT(RANGE_FOREIGN_REQUEUES),
 		.suspend = SUSPEND_AUTO,
 		.suspend_host = 10 * RANGE_DEFAULT(RANGE_SUSPEND_HOST_PERCENT),
+		.suspend_wait_ms = RANGE_DEFAULT(RANGE_SUSPEND_WAIT_MS),
 	};
 }
 
@@ -343,6 +349,7 @@ static bool ranges_check(const struct config_record *config, struct error *error
 		RANGED(search_width, RANGE_SEARCH_WIDTH),
 		RANGED(sharing_wait_ms, RANGE_SHARING_WAIT_MS),
 		RANGED(sharing_turn_ms, RANGE_SHARING_TURN_MS),
+		RANGED(sharing_delay_ms, RANGE_SHARING_DELAY_MS),
 		RANGED(lease_ms, RANGE_LEASE_MS),
 		RANGED(loads_per_gpu, RANGE_LOADS_PER_GPU),
 		RANGED(request_goal_ms, RANGE_REQUEST_GOAL_MS),
@@ -351,6 +358,7 @@ static bool ranges_check(const struct config_record *config, struct error *error
 		RANGE(loading, 10, 10 * RANGE_MOST(RANGE_LOADING_PERCENT)),
 		RANGED(foreign_requeues, RANGE_FOREIGN_REQUEUES),
 		RANGE(suspend_host, 0, 10 * RANGE_MOST(RANGE_SUSPEND_HOST_PERCENT)),
+		RANGED(suspend_wait_ms, RANGE_SUSPEND_WAIT_MS),
 	};
 	for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++) {
 		if (!range_check(&ranges[i], error))

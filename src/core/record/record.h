@@ -31,6 +31,7 @@ enum record_kind {
 	RECORD_NODE_CLASS,
 	RECORD_GUEST,
 	RECORD_TRIAL,
+	RECORD_MARGIN,
 	RECORD_DECISION, /* from here on: kept for readers, never loaded */
 	RECORD_RUN,
 	RECORD_PRICE,
@@ -82,6 +83,7 @@ struct config_record {
 	int32_t time_sharing;     /* enum time_sharing */
 	int64_t sharing_wait_ms;  /* who waited that long goes before all who share with it */
 	int64_t sharing_turn_ms;  /* and then runs for that long at the least */
+	int64_t sharing_delay_ms; /* nobody is stopped or moved for who waited less */
 	int64_t lease_ms;         /* a request in flight ends if it is not renewed for this long */
 	int64_t foreign_requeues; /* of a job that failed while foreign memory took its own */
 	int64_t loads_per_gpu;    /* slots that load onto one GPU at once, beside overdue ones */
@@ -91,6 +93,7 @@ struct config_record {
 	int64_t loading;          /* thousandths of a GPU's time that swaps of models may take */
 	int32_t suspend;          /* enum suspend_consent: of jobs that say nothing */
 	int64_t suspend_host;     /* thousandths of a node's host memory, for suspended tasks */
+	int64_t suspend_wait_ms;  /* a suspended job waits that long for its GPUs at the least */
 };
 
 struct tenant_record {
@@ -208,11 +211,13 @@ struct job_state_record {
 	int64_t served_ms; /* how long it ran before it was last stopped, in all */
 	int64_t exit_code;
 	const char *message;
-	int64_t foreign_requeues; /* queued again because foreign memory took its own */
-	int64_t suspended_ms;     /* since when it is being suspended, or is; 0: not */
-	int64_t paused_ms;        /* of this run, without the time since `suspended_ms` */
-	int64_t suspends;         /* how often it was suspended */
-	bool parked;              /* by a person: only a person lets it resume */
+	int64_t foreign_requeues;           /* queued again because foreign memory took its own */
+	int64_t suspended_ms;               /* since when it is being suspended, or is; 0: not */
+	int64_t paused_ms;                  /* of this run, without the time since `suspended_ms` */
+	int64_t suspends;                   /* how often it was suspended */
+	bool parked;                        /* by a person: only a person lets it resume */
+	int64_t promised_ms;                /* the start that nine of ten such jobs keep; 0: none */
+	int64_t likely_ms, promise_made_ms; /* the likely start when that was promised, and when */
 };
 
 enum task_state {
@@ -364,6 +369,15 @@ struct promise_record {
 	struct rows parts;                /* task, gpu id, MiB, whole (0 or 1) */
 };
 #define PROMISE_WIDTH 4
+
+/* How much later than likely starts are promised: see promise/margin.h. */
+struct margin_record {
+	int64_t id;
+	int64_t margin;       /* log2 of the multiple, in 1/1024 */
+	int64_t promised;     /* starts, of jobs that have started */
+	int64_t kept, likely; /* of those: started as promised, and by the likely time */
+};
+#define MARGIN_BINS 6 /* ids from 1 on */
 
 /* What was said about a job when it was submitted, or about several: see queue/predict.h. */
 struct guess_record {

@@ -49,8 +49,19 @@ static bool could_resume(const struct reservation *reservation)
 
 static bool may_wake(struct sched *sched, struct job *job)
 {
-	return !job->s.parked && job_not_before(job) <= sched->meta.timed_ms &&
-	       !pass_goes_before(sched, job);
+	return job_not_before(job) <= sched->meta.timed_ms && !pass_goes_before(sched, job);
+}
+
+/* Whether it has waited for its GPUs for as long as it ran since its last checkpoint, which it
+ * does again when it starts elsewhere: so it loses no more than it has waited. */
+static bool waited_enough(const struct sched *sched, const struct job *job)
+{
+	int64_t suspended_ms = job->s.suspended_ms, ran_ms = job_run_ms(job, suspended_ms);
+
+	INVARIANT(suspended_ms > 0);
+	if (job->s.checkpoint_ms > 0)
+		ran_ms = min64(ran_ms, max64(suspended_ms - job->s.checkpoint_ms, 0));
+	return sched_now(sched) - suspended_ms >= max64(ran_ms, sched->config.suspend_wait_ms);
 }
 
 /* It claims its GPUs no more. */
@@ -81,6 +92,22 @@ static void resume_commit(struct sched *sched, struct reservation *reservation)
 	job_resumes(sched, reservation);
 }
 
+/* Whether it resumes, or claims its GPUs: then the plan is committed. */
+static bool try_resume(struct sched *sched, struct reservation *reservation)
+{
+	bool wakes = reservation->phase == PHASE_WAKING;
+
+	plan_begin(&sched->ledger);
+	bool resumes = (wakes || plan_wake(&sched->ledger, reservation, NULL)) &&
+	               plan_resume(&sched->ledger, reservation, NULL);
+	if (reservation->phase == PHASE_SUSPENDED || (wakes && !resumes)) {
+		plan_abandon(&sched->ledger);
+		return false;
+	}
+	resume_commit(sched, reservation);
+	return true;
+}
+
 static void resume_job(struct sched *sched, struct job *job)
 {
 	struct reservation *reservation = suspend_reservation(job);
@@ -93,19 +120,15 @@ static void resume_job(struct sched *sched, struct job *job)
 		resume_give_up(sched, reservation);
 		return;
 	}
-	if (!wakes && !may_wake(sched, job))
+	if (!wakes && job->s.parked)
 		return;
 	if (!wakes && node_is_open(reservation->node) && !could_resume(reservation)) {
 		suspend_stop(sched, reservation, "its GPUs do not have room for it any more");
 		return;
 	}
-	plan_begin(&sched->ledger);
-	bool resumes = (wakes || plan_wake(&sched->ledger, reservation, NULL)) &&
-	               plan_resume(&sched->ledger, reservation, NULL);
-	if (reservation->phase == PHASE_SUSPENDED || (wakes && !resumes))
-		plan_abandon(&sched->ledger);
-	else
-		resume_commit(sched, reservation);
+	bool resumes = (wakes || may_wake(sched, job)) && try_resume(sched, reservation);
+	if (!wakes && !resumes && waited_enough(sched, job))
+		suspend_stop(sched, reservation, "its GPUs did not come free");
 }
 
 void resume_serve(struct sched *sched)

@@ -522,6 +522,7 @@ static bool make_for_slot(struct sched *sched, struct search *search)
 bool room_may_help_job(struct sched *sched, const struct job *job, enum room_kind kind)
 {
 	return room_may_help(sched, job->class->group, kind) && !is_waiting_instead(sched, job) &&
+	       !(kind == ROOM_CONSOLIDATE && timeshare_is_early(sched, job, kind)) &&
 	       !room_failed_before(sched, job, kind);
 }
 

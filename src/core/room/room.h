@@ -106,6 +106,9 @@ bool room_make(struct sched *sched, struct search *search, enum room_kind kind);
  * their tenant and priority, where the one who waits clearly takes less GPU time;
  * see timeshare.c. */
 void timeshare_run(struct sched *sched);
+/* Where GPUs are shared in time: true while the job has to wait for GPUs that come free, before
+ * others are stopped (ROOM_SHARE) or moved (ROOM_CONSOLIDATE) for it. */
+bool timeshare_is_early(const struct sched *sched, const struct job *job, enum room_kind kind);
 
 /* One attempt, in a plan that stays open if it succeeds: the chosen victims go,
  * the applicant comes, and who need not go after all stays. */

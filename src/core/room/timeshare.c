@@ -11,6 +11,9 @@
  * for. Who waits takes the place of others where that gains clearly, on the node where it costs
  * least: one that runs on many GPUs is not stopped for the sake of one GPU.
  *
+ * Before anyone is stopped or moved, a job waits for sharing_delay_ms for GPUs that come free by
+ * themselves: most jobs are short, so that many do.
+ *
  * The bound: a job that has waited for sharing_wait_ms goes before all that have
  * not, by how long they waited, takes the place of any of its tenant and priority
  * that takes turns and is not in such a turn itself, and then runs for
@@ -19,10 +22,12 @@
  * as room for them is expensive to make. */
 #define LEAST_MS INT64_C(3600000) /* GPU time that is expected at the least */
 #define WEIGHT_UNIT (INT64_C(1) << 40)
-#define GAIN_FROM 5 /* a place is worth taking where 5 times what is lost is less */
-#define GAIN_TO 4   /* than 4 times what is won */
-#define TRIES 64    /* failed ones, in one pass */
-#define WIDE_PART 8 /* a job is wide that asks for an eighth of all GPUs or more */
+#define GAIN_FROM 5    /* a place is worth taking where 5 times what is lost is less */
+#define GAIN_TO 4      /* than 4 times what is won */
+#define TRIES 64       /* failed ones, in one pass */
+#define MOVE_DELAY 12  /* times sharing_delay_ms: several are moved for one */
+#define EARLY_LOOKS 64 /* at jobs of one class that have not waited for long enough */
+#define WIDE_PART 8    /* a job is wide that asks for an eighth of all GPUs or more */
 #define WIDE_HASTE 4
 #define LONG_TURN 4
 
@@ -252,6 +257,30 @@ static bool take_turn(struct sched *sched, struct job *job)
 	return found;
 }
 
+bool timeshare_is_early(const struct sched *sched, const struct job *job, enum room_kind kind)
+{
+	int64_t delay_ms = sched->config.sharing_delay_ms;
+
+	INVARIANT(kind == ROOM_SHARE || kind == ROOM_CONSOLIDATE);
+	if (kind == ROOM_CONSOLIDATE)
+		delay_ms *= MOVE_DELAY;
+	return sched->config.time_sharing != SHARING_OFF && job_takes_turns(job) &&
+	       sched_now(sched) - job->s.queued_ms < delay_ms;
+}
+
+/* Of those that have waited for long enough, the one that is expected to take least. */
+static struct job *least_of(const struct sched *sched, const struct job_class *class)
+{
+	struct rank_cursor cursor = ranktree_seek(&class->by_service, INT64_MIN, INT64_MIN);
+	const struct rank_entry *entry;
+	int looks = EARLY_LOOKS;
+
+	while (looks-- > 0 && (entry = rank_cursor_next(&cursor)))
+		if (!timeshare_is_early(sched, entry->value, ROOM_SHARE))
+			return entry->value;
+	return NULL;
+}
+
 /* Who of the class would take a turn first; NULL: nobody. */
 static struct job *first_of(const struct sched *sched, const struct job_class *class)
 {
@@ -261,7 +290,8 @@ static struct job *first_of(const struct sched *sched, const struct job_class *c
 		return NULL;
 	if (is_overdue(sched, longest->value, sched_now(sched)))
 		return longest->value;
-	return ranktree_first(&class->by_service)->value;
+	return timeshare_is_early(sched, longest->value, ROOM_SHARE) ? NULL
+	                                                             : least_of(sched, class);
 }
 
 static bool goes_first(const struct sched *sched, const struct job *a, const struct job *b)

@@ -331,6 +331,11 @@ static void print_promise(const struct sched *sched, const struct job *job, stru
 		text_gpu(buffer, sched, promise->parts.at[i * PROMISE_WIDTH + 1]);
 	}
 	buffer_print(buffer, "%s\n", promise->parts.count > NAMED_MAX ? ", ..." : "");
+	if (job->s.promised_ms > 0) {
+		buffer_text(buffer, "its start is promised by ");
+		calendar_print(buffer, job->s.promised_ms);
+		buffer_text(buffer, "; nine of ten jobs start as promised\n");
+	}
 	if (!promise->instead)
 		return;
 	buffer_text(buffer, "waiting costs ");

@@ -130,9 +130,15 @@ static void take_slot(struct names *names, const Gateway__Slot *said, int64_t no
 		array_reserve(model->slots, model->slot_capacity, model->slot_count + 1);
 		model->slots[model->slot_count++] = slot;
 	}
+	/* A scheduler that has just started has not heard the key again, and we have. */
+	bool keeps_key = said->key_follows && slot->key && slot->key[0] &&
+	                 strcmp(slot->address, said->address) == 0;
 	set_text(&slot->address, said->address);
-	set_text(&slot->key, said->key);
+	if (!keeps_key)
+		set_text(&slot->key, said->key);
 	slot->state = (enum slot_state)said->state;
+	if (said->key_follows && !keeps_key && slot->state == SLOT_IS_READY)
+		slot->state = SLOT_IS_LOADING;
 	slot->share = max64(said->share, 0);
 	slot->ready_ms = said->ready_in_ms > 0 ? now_ms + said->ready_in_ms : 0;
 	slot->named = true;

@@ -13,7 +13,7 @@ static void check_span(struct span span, size_t size)
 
 static void check(struct text body, const struct body_scan *scan, bool is_form)
 {
-	struct body_edits edits;
+	struct body_edits edits = { 0 };
 	struct buffer out = { 0 };
 	struct body_scan again;
 	struct error error = { 0 };
@@ -38,6 +38,7 @@ static void check(struct text body, const struct body_scan *scan, bool is_form)
 		INVARIANT(again.stream == scan->stream);
 	}
 	buffer_free(&out);
+	body_edits_free(&edits);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -36,7 +36,7 @@ static void assert_refused(const char *text)
 static void assert_edited(const char *text, const char *model, bool usage, const char *expected)
 {
 	struct body_scan scan = scanned(text);
-	struct body_edits edits;
+	struct body_edits edits = { 0 };
 	struct buffer out = { 0 };
 
 	body_edit(&scan, model, usage, &edits);
@@ -45,6 +45,7 @@ static void assert_edited(const char *text, const char *model, bool usage, const
 	assert_string_equal(out.data, expected);
 	assert_int_equal(out.size, body_edited_size(text_of(text), &edits));
 	buffer_free(&out);
+	body_edits_free(&edits);
 }
 
 static void model_and_stream_are_found_wherever_they_stand(void **state)
@@ -185,7 +186,7 @@ static void the_model_of_a_form_is_found_and_replaced(void **state)
 	(void)state;
 	struct body_scan scan;
 	struct error error = { 0 };
-	struct body_edits edits;
+	struct body_edits edits = { 0 };
 	struct buffer out = { 0 };
 	struct text body = text_of(form);
 	assert_true(form_is(TEXT("multipart/form-data; boundary=x")));
@@ -198,6 +199,7 @@ static void the_model_of_a_form_is_found_and_replaced(void **state)
 	assert_non_null(strstr(out.data, "\r\n\r\nlarge\r\n--x--"));
 	assert_non_null(strstr(out.data, "filename=\"model\"\r\n\r\nmodel\r\n--y\r\n"));
 	buffer_free(&out);
+	body_edits_free(&edits);
 }
 
 static void a_form_that_is_cut_or_ambiguous_is_refused(void **state)

@@ -1,6 +1,9 @@
 /* answer.c - the answer of a model's server, read as it arrives */
 #include "gateway/text/answer.h"
 
+#include <stdlib.h>
+
+#include "base/memory.h"
 #include "base/number.h"
 
 enum { LINE_MAX = 4096, CHUNK_DIGITS_MAX = 15 };
@@ -60,6 +63,7 @@ static bool read_header(struct answer_reader *reader, char *line, size_t size)
 	if (memchr(value.data, '\0', value.size) || memchr(value.data, '\r', value.size) ||
 	    memchr(value.data, '\n', value.size))
 		return false;
+	array_reserve(reader->headers, reader->header_capacity, reader->header_count + 1);
 	reader->headers[reader->header_count++] = (struct header){ name, value };
 	return true;
 }
@@ -284,7 +288,15 @@ void answer_reset(struct answer_reader *reader)
 	reader->keeps = false;
 }
 
-void answer_free(struct answer_reader *reader)
+void answer_forget_head(struct answer_reader *reader)
 {
 	buffer_free(&reader->head);
+	free(reader->headers);
+	reader->headers = NULL;
+	reader->header_count = reader->header_capacity = 0;
+}
+
+void answer_free(struct answer_reader *reader)
+{
+	answer_forget_head(reader);
 }

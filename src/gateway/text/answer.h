@@ -18,7 +18,7 @@ enum answer_event {
 	ANSWER_BAD,  /* it is no proper HTTP/1.1 */
 };
 
-/* Zero-initialised waits for an answer. Texts of headers live until answer_reset. */
+/* Zero-initialised waits for an answer. Headers live until answer_reset or answer_forget_head. */
 struct answer_reader {
 	enum answer_stage {
 		ANSWER_IN_HEAD,
@@ -37,8 +37,8 @@ struct answer_reader {
 	int digits;       /* of a chunk's size, or bytes of a line */
 	int trailer_size; /* of all lines of it */
 	int status;
-	struct header headers[ANSWER_HEADERS_MAX];
-	size_t header_count;
+	struct header *headers;
+	size_t header_count, header_capacity;
 	bool keeps;      /* the connection may be used again */
 	bool has_length; /* content_length says how long it is */
 	int64_t content_length;
@@ -50,6 +50,8 @@ struct answer_reader {
 enum answer_event answer_next(struct answer_reader *reader, struct text *bytes, struct text *part);
 /* The connection has ended: true if that ends the answer properly. */
 bool answer_ended(struct answer_reader *reader);
+/* Frees what the head took, in the middle of a long answer. */
+void answer_forget_head(struct answer_reader *reader);
 /* For the next answer; keeps the memory. */
 void answer_reset(struct answer_reader *reader);
 void answer_free(struct answer_reader *reader);

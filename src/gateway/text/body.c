@@ -444,22 +444,20 @@ static void edit_add(struct body_edits *edits, size_t at, size_t remove, struct 
 	edits->of[place] = (struct body_edit){ at, remove, insert };
 }
 
-static struct text quote(const char *name, char *out)
+static struct text quote(const char *name, struct buffer *made)
 {
-	size_t size = 0;
-
-	out[size++] = '"';
+	buffer_clear(made);
+	buffer_bytes(made, "\"", 1);
 	for (; *name; name++) {
-		unsigned char byte = (unsigned char)*name;
-		if (byte == '"' || byte == '\\')
-			out[size++] = '\\';
-		if (byte < ' ')
-			size += (size_t)snprintf(out + size, 7, "\\u%04x", byte);
+		if (*name == '"' || *name == '\\')
+			buffer_bytes(made, "\\", 1);
+		if ((unsigned char)*name < ' ')
+			buffer_print(made, "\\u%04x", (unsigned char)*name);
 		else
-			out[size++] = (char)byte;
+			buffer_bytes(made, name, 1);
 	}
-	out[size++] = '"';
-	return (struct text){ out, size };
+	buffer_bytes(made, "\"", 1);
+	return (struct text){ made->data, made->size };
 }
 
 static void edit_usage(const struct body_scan *scan, struct body_edits *edits)
@@ -482,9 +480,14 @@ void body_edit(const struct body_scan *scan, const char *model, bool add_usage,
 	edits->count = 0;
 	if (model && strlen(model) <= BODY_MODEL_MAX && scan->model_span.size > 0)
 		edit_add(edits, scan->model_span.at, scan->model_span.size,
-		         quote(model, edits->model));
+		         quote(model, &edits->made));
 	if (add_usage && !scan->wants_usage && !scan->is_empty)
 		edit_usage(scan, edits);
+}
+
+void body_edits_free(struct body_edits *edits)
+{
+	buffer_free(&edits->made);
 }
 
 size_t body_edited_size(struct text body, const struct body_edits *edits)

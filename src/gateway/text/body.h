@@ -47,12 +47,13 @@ struct body_edit {
 	size_t at, remove;
 	struct text insert;
 };
-/* Changes in the order of their places. Texts live in `made` or for ever. */
+/* Changes in the order of their places. Texts live in `made` or for ever. Begins with zeros. */
 struct body_edits {
 	struct body_edit of[BODY_EDITS_MAX];
 	int count;
-	char model[BODY_MODEL_MAX * 6 + 3];
+	struct buffer made;
 };
+void body_edits_free(struct body_edits *edits);
 /* Has the body name `model` (NULL: leaves it) and ask for usage at the end of a stream. */
 void body_edit(const struct body_scan *scan, const char *model, bool add_usage,
                struct body_edits *edits);

@@ -130,7 +130,8 @@ void form_edit(const struct body_scan *scan, const char *model, struct body_edit
 	edits->count = 0;
 	if (!model || strlen(model) >= BODY_MODEL_MAX || scan->model_span.size == 0)
 		return;
-	memcpy(edits->model, model, strlen(model) + 1);
-	edits->of[edits->count++] =
-	    (struct body_edit){ scan->model_span.at, scan->model_span.size, text_of(edits->model) };
+	buffer_clear(&edits->made);
+	buffer_text(&edits->made, model);
+	edits->of[edits->count++] = (struct body_edit){ scan->model_span.at, scan->model_span.size,
+		                                        text_of(edits->made.data) };
 }

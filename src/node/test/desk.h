@@ -43,6 +43,7 @@ struct desk {
 	int hidden_count;
 	int64_t now_ms, asked, connection, term, orders, lease_until_ms;
 	int64_t changes; /* the highest number that the node sent */
+	int64_t stored;  /* what orders acknowledge */
 };
 
 static inline struct desk_row *desk_row(struct desk *desk, int64_t key)
@@ -243,7 +244,7 @@ static inline void desk_welcome(struct desk *desk, int64_t lease_ms)
 /* Hello, welcome, and the measurement that the snapshot waits for. */
 static inline void desk_connect(struct desk *desk)
 {
-	desk->orders = desk->changes = 0;
+	desk->orders = desk->changes = desk->stored = 0;
 	desk_apply(desk, (struct input){ .kind = INPUT_CONNECTED });
 	desk_welcome(desk, 30000);
 	desk_measure(desk);
@@ -268,6 +269,7 @@ static inline void desk_order(struct desk *desk, const struct node_order *order)
 	struct message message = desk_head(desk, MESSAGE_ORDER);
 
 	message.number = message.issued = ++desk->orders;
+	message.acknowledged = desk->stored;
 	message.order = *order;
 	desk_receive(desk, message);
 }

@@ -29,8 +29,8 @@ struct config {
 		    foreign_tolerance_mb, search_pause_us, search_width, request_lease_ms,
 		    clock_step_ms, clock_hold_ms, policy, consolidate, time_sharing,
 		    sharing_wait_ms, sharing_turn_ms, foreign_requeues, loads_per_gpu, suspend,
-		    suspend_host_percent, request_goal_ms, turn_wait_ms,
-		    slot_stay_ms, loading_percent;
+		    suspend_host_percent, turn_wait_ms, slot_stay_ms, loading_percent,
+		    sharing_delay_ms, suspend_wait_ms, request_goal_ms;
 		bool enable_preemption, enable_gang_scheduling, enable_thermal_aware,
 		    enable_backfill, check_possible;
 	} scheduler;
@@ -65,6 +65,9 @@ struct config {
 		struct texts slot_addresses;
 	} agent;
 	struct {
+		bool direct_leases;
+	} models;
+	struct {
 		bool enable, kai_queues;
 		const char *kubeconfig_path, *context, *default_tenant, *namespace;
 		struct texts scheduler_names, tenants;
@@ -81,7 +84,7 @@ struct config {
 		const char *webhook, *webhook_secret, *email, *smtp_host, *smtp_user,
 		    *smtp_password, *smtp_from, *ca_path, *service_url;
 		int64_t smtp_port, smtp_security, queue_threshold, tries;
-		bool allow_private_addresses;
+		bool allow_private_addresses, job_recipients;
 	} notifications;
 	struct {
 		int64_t body_bytes, connections, connections_per_address, connections_reserved,

@@ -94,8 +94,10 @@ const struct setting settings[] = {
 	WORD(scheduler, time_sharing, time_sharings, "off", true, "Whether interruptible jobs (`checkpoint_enabled`) of one tenant and priority take turns: a job that has had clearly less GPU time (`attained_service`), or is predicted to need clearly less (`predicted_service`), displaces others")
 	RANGED(scheduler, sharing_wait_ms, RANGE_SHARING_WAIT_MS, true, "With time sharing: a job that has waited this long goes before all others of its priority")
 	RANGED(scheduler, sharing_turn_ms, RANGE_SHARING_TURN_MS, true, "With time sharing: such a job then runs this long before others may displace it")
+	RANGED(scheduler, sharing_delay_ms, RANGE_SHARING_DELAY_MS, true, "With time sharing: a job waits this long for free GPUs before others are suspended, stopped or moved for it")
 	WORD(scheduler, suspend, suspends, "auto", true, "Whether the GPU memory of jobs that do not say may go to host memory to make room: once a job of the same command and image came back on such a GPU (`auto`), always, or never")
 	RANGED(scheduler, suspend_host_percent, RANGE_SUSPEND_HOST_PERCENT, true, "Most host memory of a node that suspended jobs may have for their GPU memory")
+	RANGED(scheduler, suspend_wait_ms, RANGE_SUSPEND_WAIT_MS, true, "A job that the scheduler suspended waits this long for its GPUs, or as long as the work that it would lose took if that is longer; then it starts again in the queue")
 	WORD(scheduler, consolidate, consolidations, "checkpointed", true, "Which running jobs may be moved to make room on one node")
 	FLAG(scheduler, enable_backfill, "true", true, "Whether later jobs may start before a promised one if they do not delay it")
 	FLAG(scheduler, check_possible, "false", true, "Whether a job that could never run on this cluster is refused (422) even if it does not request that check")
@@ -188,6 +190,8 @@ const struct setting settings[] = {
 	INTEGER(agent, foreign_step_mb, 0, 1000000, "64", false, "External use is reported again when it changes by more than this many MiB")
 	LIST(agent, slot_addresses, false, "Hosts that nodes may announce for their slots, beside their own name and the address they connect from: host names, `*.DOMAIN`, IP addresses, networks such as `10.1.0.0/16`. For nodes behind NAT or a proxy")
 
+	FLAG(models, direct_leases, "true", false, "Whether `POST /api/v1/models/ID/leases` gives addresses of slots with their keys; if not, models are asked through gateways alone")
+
 	FLAG(kubernetes, enable, "false", false, "Whether pods of a Kubernetes cluster that name this scheduler are scheduled")
 	TEXT_OF(kubernetes, kubeconfig_path, "", false, "The kubeconfig with the cluster and the account; if empty, those of the pod that the scheduler runs in")
 	TEXT_OF(kubernetes, context, "", false, "Context of the kubeconfig; if empty, its current one")
@@ -221,6 +225,7 @@ const struct setting settings[] = {
 	TEXT_OF(notifications, ca_path, "", true, "Certificates to trust, in PEM; empty is the system's")
 	INTEGER(notifications, queue_threshold, 0, LARGE, "0", true, "Operators are notified from this number of waiting jobs on; 0 is never")
 	INTEGER(notifications, tries, 1, 1000, "12", true, "How often a delivery is tried, with growing pauses")
+	FLAG(notifications, job_recipients, "true", true, "Whether a job may name mail addresses and webhooks that are told about it")
 	FLAG(notifications, allow_private_addresses, "false", true, "Whether tenants' webhooks may go to private addresses")
 	TEXT_OF(notifications, service_url, "", true, "URL of the service, for links in notifications")
 

@@ -304,13 +304,16 @@ int main(int argc, char **argv)
 	    .failed = calls_on_failed,
 	});
 	driver.port = engine_port(driver.engine);
-	driver.service = service_new(driver.port,
-	                             &(struct service_settings){
-					 .gate = driver.gate,
-					 .sessions = session_policy_default(),
-					 .notify = &driver.notify_settings,
-				     },
-	                             &error);
+	driver.service =
+	    service_new(driver.port,
+	                &(struct service_settings){
+			    .gate = driver.gate,
+			    .sessions = session_policy_default(),
+			    .job_recipients = true,
+			    .allow_private_webhooks = driver.notify_settings.allow_private,
+			    .notify = &driver.notify_settings,
+			},
+	                &error);
 	if (!driver.service)
 		panic("%s", error.text);
 	driver.handler = (struct handler){ .context = driver.service,

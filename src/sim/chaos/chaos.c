@@ -32,6 +32,7 @@ const char *const chaos_class_names[CHAOS_CLASSES] = {
 	[CHAOS_SECOND] = "second",
 	[CHAOS_IMPATIENCE] = "impatience",
 	[CHAOS_LIE] = "lie",
+	[CHAOS_SUSPEND] = "suspend",
 };
 
 static bool chaos_goes_before(const struct chaos_event *a, const struct chaos_event *b)

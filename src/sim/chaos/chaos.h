@@ -27,6 +27,7 @@ enum chaos_class {
 	CHAOS_SECOND,     /* another takes over from a scheduler that does not know it */
 	CHAOS_IMPATIENCE, /* people cancel, requeue, hold and release */
 	CHAOS_LIE,        /* a node reports on what others have */
+	CHAOS_SUSPEND,    /* moving GPU memory is refused, or destroys the task */
 	CHAOS_CLASSES,
 };
 /* "loss", ... */
@@ -47,7 +48,8 @@ struct chaos_options {
 struct chaos_result {
 	int64_t step, now_ms;
 	int64_t nodes, gpus, jobs, starts, ends, releases, requests, crashes, takeovers, lost;
-	uint64_t digest; /* of all events: equal for equal runs */
+	int64_t moves, moves_lost; /* of GPU memory to host memory, or back */
+	uint64_t digest;           /* of all events: equal for equal runs */
 	char invariant[24], message[400];
 	char last[CHAOS_LAST][CHAOS_LINE]; /* a ring: the next is at last_count % CHAOS_LAST */
 	int64_t last_count;

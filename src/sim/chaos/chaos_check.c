@@ -27,13 +27,13 @@ static int64_t counted_mib(const struct chaos *chaos, int at, int gpu)
 static bool is_shared(const struct chaos *chaos, int at, int gpu)
 {
 	for (size_t i = 0; i < chaos->run_count; i++)
-		if (chaos->runs[i]->node == at && chaos->runs[i]->alive &&
+		if (chaos->runs[i]->node == at && chaos->runs[i]->alive && !chaos->runs[i]->away &&
 		    chaos->runs[i]->reserved_mib[gpu] > 0)
 			return true;
 	return false;
 }
 
-static void check_fit(struct chaos *chaos, int at, const struct node_order *order)
+void check_fit(struct chaos *chaos, int at, const struct node_order *order)
 {
 	for (int64_t i = 0; i < order->part_count; i++) {
 		const struct order_part *part = &order->parts[i];
@@ -178,6 +178,7 @@ static void check_dependencies(struct chaos *chaos, const struct node_order *ord
 void check_start(struct chaos *chaos, int at, const struct node_order *order)
 {
 	check_fit(chaos, at, order);
+	check_host(chaos, at, order->reservation_id, order->host_bytes);
 	check_asked(chaos, at, order);
 	check_once(chaos, at, order);
 	check_dependencies(chaos, order);
@@ -203,6 +204,33 @@ void check_released(struct chaos *chaos, int at, int64_t reservation_id)
 		             run->alive ? "it runs" : "its memory is not back");
 }
 
+void check_suspended(struct chaos *chaos, int at, int64_t reservation_id)
+{
+	const struct run *run = run_of(chaos, at, reservation_id);
+	bool certain = true;
+
+	for (int g = 0; run && g < chaos->nodes[at].gpu_count; g++)
+		certain = certain && !(run->used_mib[g] > 0 && chaos->nodes[at].gpus[g].doubtful);
+	/* One that was suspended before may be told of that once more. */
+	if (run && run->alive && !run->exited && run->lingers && run->times == 1 && certain)
+		chaos_broken(chaos, "released",
+		             "reservation %lld on node-%d is told to be suspended, and its memory "
+		             "is on its GPUs",
+		             (long long)reservation_id, at);
+}
+
+/* A slot on a node that was given up and came back is known by what it uses: how much more it may
+ * use, its node alone knows. */
+static bool has_adopted_slot(const struct chaos *chaos, int at)
+{
+	for (size_t i = 0; i < chaos->run_count; i++) {
+		const struct run *run = chaos->runs[i];
+		if (run->node == at && run->alive && run->slot && run->given_up)
+			return true;
+	}
+	return false;
+}
+
 void check_refused(struct chaos *chaos, int at, const struct change *change)
 {
 	bool for_room =
@@ -211,7 +239,8 @@ void check_refused(struct chaos *chaos, int at, const struct change *change)
 	for (int64_t i = 0; i < change->sample_count; i++)
 		if (change->samples[i].foreign_mib > 0) /* a little of it is not told before */
 			return;
-	if (for_room && chaos->quiet_ms > 0 && chaos->now_ms - chaos->quiet_ms > SETTLE_MS)
+	if (for_room && !has_adopted_slot(chaos, at) && chaos->quiet_ms > 0 &&
+	    chaos->now_ms - chaos->quiet_ms > SETTLE_MS)
 		chaos_broken(chaos, "agreed", "node-%d refuses reservation %lld: %s", at,
 		             (long long)change->reservation_id, change->message);
 }

@@ -190,6 +190,9 @@ static struct chaos_wish *draw_wish(struct chaos *chaos)
 		.node_labels = chance(random, 5) ? "disk=ssd" : "",
 		.idempotency_key = wish->key,
 		.cpu_milli = 100 * between(random, 0, 30),
+		.host_bytes = chance(random, 60) ? 0 : between(random, 1, 32) << 28,
+		.suspend =
+		    chance(random, 70) ? SUSPEND_AUTO : (int32_t)between(random, 0, SUSPEND_NEVER),
 		.priority = 100 * between(random, 1, 9),
 		.preemptible = chaos->quotas || chance(random, 60),
 		.movable = chance(random, 40),
@@ -325,6 +328,24 @@ static void change_mind(struct chaos *chaos)
 	server_decide(chaos, 0, &command);
 }
 
+/* Somebody suspends what runs, and resumes what others suspended. */
+static void suspend_jobs(struct chaos *chaos)
+{
+	uint64_t *random = &chaos->random;
+
+	for (int64_t id = max64(1, chaos->last_job_id - 40); id <= chaos->last_job_id; id++) {
+		const struct job_state_record *state =
+		    world_find(&chaos->store, RECORD_JOB_STATE, id, 0);
+		struct command command = { .kind = COMMAND_SUSPEND, .id = id };
+		if (!state || !(state->state == JOB_RUNNING || state->parked) ||
+		    !chance(random, state->parked ? 15 : 12))
+			continue;
+		if (state->parked)
+			command.kind = COMMAND_RESUME;
+		server_decide(chaos, 0, &command);
+	}
+}
+
 static void resume_nodes(struct chaos *chaos)
 {
 	struct rank_cursor cursor =
@@ -340,7 +361,7 @@ static void resume_nodes(struct chaos *chaos)
 	}
 }
 
-/* Nobody holds back what he held any more. */
+/* Nobody holds back what he held, or suspended, any more. */
 static void release_all(struct chaos *chaos)
 {
 	resume_nodes(chaos);
@@ -349,6 +370,9 @@ static void release_all(struct chaos *chaos)
 		    world_find(&chaos->store, RECORD_JOB_STATE, id, 0);
 		struct command command = { .kind = COMMAND_UNHOLD, .id = id };
 		if (state && state->held && state->state < JOB_COMPLETED)
+			server_decide(chaos, 0, &command);
+		command.kind = COMMAND_RESUME;
+		if (state && state->parked)
 			server_decide(chaos, 0, &command);
 	}
 }
@@ -366,10 +390,12 @@ void client_event(struct chaos *chaos)
 			send_wish(chaos, chaos->wishes[i]);
 	if (chaos_fails(chaos, CHAOS_IMPATIENCE, 100))
 		change_mind(chaos);
-	if (chaos->faults)
+	if (chaos->faults) {
 		request_send(chaos);
-	else
+		suspend_jobs(chaos);
+	} else {
 		release_all(chaos);
+	}
 	chaos_later(chaos, between(random, 10, 3000),
 	            (struct chaos_event){ .kind = HAPPEN_CLIENT });
 }

@@ -214,6 +214,8 @@ static void chaos_add_up(struct chaos_result *total, const struct chaos_result *
 	total->crashes += result->crashes;
 	total->takeovers += result->takeovers;
 	total->lost += result->lost;
+	total->moves += result->moves;
+	total->moves_lost += result->moves_lost;
 }
 
 static void keep_failure(struct chaos_command *command, const struct chaos_options *options,
@@ -260,15 +262,16 @@ static void print_progress(const struct chaos_command *command, int64_t done)
 static void chaos_print_json(const struct chaos_command *command)
 {
 	const struct chaos_result *total = &command->total;
-	json_t *all =
-	    json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:O}", "seeds",
-	              (json_int_t)command->seeds, "failed", (json_int_t)command->failed, "steps",
-	              (json_int_t)total->step, "nodes", (json_int_t)total->nodes, "gpus",
-	              (json_int_t)total->gpus, "jobs", (json_int_t)total->jobs, "starts",
-	              (json_int_t)total->starts, "releases", (json_int_t)total->releases,
-	              "requests", (json_int_t)total->requests, "crashes",
-	              (json_int_t)total->crashes, "takeovers", (json_int_t)total->takeovers,
-	              "messages_lost", (json_int_t)total->lost, "failures", command->failures);
+	json_t *all = json_pack(
+	    "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:O}", "seeds",
+	    (json_int_t)command->seeds, "failed", (json_int_t)command->failed, "steps",
+	    (json_int_t)total->step, "nodes", (json_int_t)total->nodes, "gpus",
+	    (json_int_t)total->gpus, "jobs", (json_int_t)total->jobs, "starts",
+	    (json_int_t)total->starts, "releases", (json_int_t)total->releases, "requests",
+	    (json_int_t)total->requests, "crashes", (json_int_t)total->crashes, "takeovers",
+	    (json_int_t)total->takeovers, "messages_lost", (json_int_t)total->lost, "memory_moves",
+	    (json_int_t)total->moves, "tasks_lost", (json_int_t)total->moves_lost, "failures",
+	    command->failures);
 
 	json_dumpf(all, stdout, JSON_INDENT(2));
 	putchar('\n');
@@ -281,12 +284,12 @@ static void print_total(const struct chaos_command *command)
 
 	printf("%lld seeds, %lld failed: %lld steps, %lld GPUs on %lld nodes, %lld jobs, %lld "
 	       "starts, %lld ends, %lld releases, %lld requests, %lld crashes, %lld take-overs, "
-	       "%lld messages lost\n",
+	       "%lld messages lost, %lld moves of GPU memory, %lld tasks lost by them\n",
 	       (long long)command->seeds, (long long)command->failed, (long long)total->step,
 	       (long long)total->gpus, (long long)total->nodes, (long long)total->jobs,
 	       (long long)total->starts, (long long)total->ends, (long long)total->releases,
 	       (long long)total->requests, (long long)total->crashes, (long long)total->takeovers,
-	       (long long)total->lost);
+	       (long long)total->lost, (long long)total->moves, (long long)total->moves_lost);
 }
 
 int chaos_main(int argc, char **argv)

@@ -85,6 +85,9 @@ static void look_at_message(struct chaos *chaos, int at, const struct output *ou
 		chaos->nodes[at].hello = message->connection;
 	else if (message->kind == MESSAGE_CHANGE && message->change.kind == CHANGE_RELEASED)
 		check_released(chaos, at, message->change.reservation_id);
+	else if (message->kind == MESSAGE_CHANGE && message->change.kind == CHANGE_SUSPENDED &&
+	         message->change.exit_code == 0)
+		check_suspended(chaos, at, message->change.reservation_id);
 	else if (message->kind == MESSAGE_CHANGE && message->change.kind == CHANGE_REFUSED)
 		check_refused(chaos, at, &message->change);
 	arena_free(&arena);
@@ -149,6 +152,10 @@ static void do_output(struct chaos *chaos, int at, const struct output *output)
 		check_lease(chaos, at);
 		node->lease_until_ms = output->until_ms;
 		break;
+	case OUTPUT_SUSPEND:
+	case OUTPUT_RESUME:
+		run_move(chaos, at, output->order, output->kind == OUTPUT_RESUME);
+		break;
 	case OUTPUT_DISCONNECT:
 		event.kind = HAPPEN_CONNECT;
 		chaos_later(chaos, between(&chaos->random, 1, 2000), event);
@@ -198,7 +205,7 @@ static void chaos_machine_load(struct chaos *chaos, int at)
 		                          .rack = node->rack,
 		                          .labels = node->labels,
 		                          .cpu_milli = 16000,
-		                          .host_bytes = INT64_C(1) << 34 };
+		                          .host_bytes = node->host_bytes };
 	struct error error = { 0 };
 
 	node->agent = node_new(&identity, &chaos->node_policy);
@@ -275,7 +282,7 @@ static void wake(struct chaos *chaos, int at)
 	chaos_note(chaos, "the agent of node-%d continues", at);
 	node->hangs = false;
 	for (size_t i = 0; i < chaos->run_count; i++) {
-		const struct run *run = chaos->runs[i];
+		struct run *run = chaos->runs[i];
 		struct input input = { .event = { .reservation_id = run->reservation_id,
 			                          .exit_code = run->exit_code,
 			                          .exited_ms = run->exited_ms } };
@@ -284,6 +291,8 @@ static void wake(struct chaos *chaos, int at)
 		input.kind = INPUT_STARTED;
 		input.event.pid = 100 + run->reservation_id;
 		machine_apply(chaos, at, input);
+		if (run->untold && run->alive && !run->exited)
+			run_tell_move(chaos, run);
 		input.kind = INPUT_EXITED;
 		if (run->exited)
 			machine_apply(chaos, at, input);

@@ -8,7 +8,7 @@
 static bool is_hidden(const struct chaos *chaos, const struct chaos_gpu *gpu, int g,
                       const struct run *run)
 {
-	return gpu->hides && gpu->wrong_until_ms > chaos->now_ms && run->alive &&
+	return gpu->hides && gpu->wrong_until_ms > chaos->now_ms && run->alive && !run->away &&
 	       run->used_mib[g] <= run->reserved_mib[g];
 }
 

@@ -51,6 +51,7 @@ static struct run *new_run(struct chaos *chaos, int at, const struct node_order 
 		             .started_ms = chaos->now_ms,
 		             .max_runtime_ms = order->max_runtime_ms,
 		             .lease_stop = order->lease_loss == LEASE_STOP,
+		             .host_bytes = order->host_bytes,
 		             .grace_ms = order->grace_ms };
 	if (run->slot)
 		snprintf(run->model, sizeof(run->model), "%s", order->model);
@@ -189,6 +190,10 @@ static void end_itself(struct chaos *chaos, struct run *run)
 
 	if (run->exited || run->told)
 		return;
+	if (run->away || run->moving) {
+		run->due = true;
+		return;
+	}
 	chaos->result->ends++;
 	run->exit_code = run->slot || chance(&chaos->random, 3) ? 1 : 0;
 	if (job && run->exit_code != 0)
@@ -240,7 +245,7 @@ void run_event(struct chaos *chaos, const struct chaos_event *event)
 	case HAPPEN_RUN_BEGUN:
 		input.kind = INPUT_STARTED;
 		input.event.pid = 100 + run->reservation_id;
-		if (runs) {
+		if (runs && !run->away) {
 			grow(chaos, run);
 			machine_apply(chaos, event->node, input);
 		}
@@ -260,8 +265,14 @@ void run_event(struct chaos *chaos, const struct chaos_event *event)
 		break;
 	case HAPPEN_RUN_CHECKPOINT:
 		input.kind = INPUT_CHECKPOINT;
-		if (runs)
+		if (runs && !run->away)
 			machine_apply(chaos, event->node, input);
+		break;
+	case HAPPEN_RUN_MOVED:
+		run_moved(chaos, run);
+		break;
+	case HAPPEN_RUN_LEFT:
+		run_left(run);
 		break;
 	case HAPPEN_RUN_GONE:
 		gone(chaos, run, event);
@@ -283,7 +294,7 @@ void run_lose_all(struct chaos *chaos, int at)
 			job->failed = true;
 		run->traced = run->traced && run->exited;
 		run->told = run->told || !run->exited;
-		run->alive = run->holds_memory = false;
+		run->alive = run->holds_memory = run->moving = false;
 		run->exited_ms = 0;
 	}
 }

@@ -99,12 +99,13 @@ void server_crash(struct chaos *chaos, int place)
 	            (struct chaos_event){ .kind = HAPPEN_SERVER_UP });
 }
 
-/* Whoever wants a reservation to stop may be too late for its own end. */
+/* Whoever wants a reservation to stop may be too late for its own end. One that ends while it is
+ * suspended counts as lost by that. */
 static void note_stops(struct chaos *chaos, const struct effects *effects)
 {
 	for (size_t i = 0; i < effects->count; i++) {
 		const struct effect *effect = &effects->at[i];
-		if (effect->kind != EFFECT_STOP)
+		if (effect->kind != EFFECT_STOP && effect->kind != EFFECT_SUSPEND)
 			continue;
 		map_put(&chaos->stopped, effect->order.reservation_id, chaos);
 		struct chaos_job *job = client_job(chaos, effect->order.job_id);

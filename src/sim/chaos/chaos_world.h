@@ -34,9 +34,11 @@ enum chaos_event_kind {
 	HAPPEN_RUN_BACK,      /* which comes back now */
 	HAPPEN_RUN_READY,
 	HAPPEN_RUN_CHECKPOINT,
-	HAPPEN_CLIENT,  /* somebody wants something */
-	HAPPEN_REQUEST, /* a request in flight ends */
-	HAPPEN_FAULT,   /* something breaks */
+	HAPPEN_RUN_MOVED, /* its GPU memory is in host memory, or back; or not */
+	HAPPEN_RUN_LEFT,  /* what lingered of it is gone, too */
+	HAPPEN_CLIENT,    /* somebody wants something */
+	HAPPEN_REQUEST,   /* a request in flight ends */
+	HAPPEN_FAULT,     /* something breaks */
 };
 
 struct chaos_event {
@@ -49,6 +51,9 @@ struct chaos_event {
 	void *data;
 	size_t size;
 };
+
+/* How moving GPU memory ended. */
+enum move_end { MOVE_DONE, MOVE_REFUSED, MOVE_LOST };
 
 /* Something that a node really runs, or ran. `alive`: it has processes. */
 struct run {
@@ -70,6 +75,15 @@ struct run {
 	bool lease_lost; /* lease_stop: its node's lease expired before it ended */
 	int64_t grace_ms;
 	bool traced; /* the node can still say how it ended */
+	/* Its GPU memory, if it is suspended: `away`, it is in host memory, and the task is frozen.
+	 */
+	int64_t host_bytes, copy_bytes, copied_mib[CHAOS_GPUS];
+	int64_t times; /* that it was suspended */
+	bool moving, back, away;
+	bool lingers; /* away: its memory is still on the GPU for a while */
+	bool due;     /* it would have ended by itself while it was frozen */
+	bool untold;  /* how moving it ended: its agent hung */
+	enum move_end move;
 };
 
 struct chaos_gpu {
@@ -98,7 +112,7 @@ struct chaos_node {
 	struct local_node *agent; /* NULL: it is down */
 	char name[24], boot[40], rack[32];
 	const char *gpu_model, *labels;
-	int64_t boots, life, lease_until_ms, tick_ms, tick, clock_ms;
+	int64_t boots, life, lease_until_ms, tick_ms, tick, clock_ms, host_bytes;
 	struct chaos_gpu gpus[CHAOS_GPUS];
 	int gpu_count;
 	bool off, hangs;
@@ -269,6 +283,14 @@ void run_mend(struct chaos *chaos);
 /* Forgets those that nobody can ask about any more. */
 void run_tidy(struct chaos *chaos);
 
+/* chaos_suspend.c: GPU memory that goes to host memory and comes back. */
+void run_move(struct chaos *chaos, int at, const struct node_order *order, bool back);
+void run_moved(struct chaos *chaos, struct run *run);
+void run_left(struct run *run);
+void run_tell_move(struct chaos *chaos, struct run *run);
+/* What is suspended has its host memory, and nothing starts without its own. */
+void check_host(struct chaos *chaos, int at, int64_t reservation_id, int64_t bytes);
+
 /* chaos_server.c: schedulers, what they decide, and sessions. */
 void server_init(struct chaos *chaos);
 void server_free(struct chaos *chaos);
@@ -305,10 +327,14 @@ void request_forget_all(struct chaos *chaos);
 /* chaos_check.c: what must always hold. */
 /* Nothing starts that does not fit by what is really there, twice, or too early. */
 void check_start(struct chaos *chaos, int at, const struct node_order *order);
+/* All parts of the order fit by what is really there. */
+void check_fit(struct chaos *chaos, int at, const struct node_order *order);
 /* What is stored about jobs agrees with what really happened. */
 void check_stored(struct chaos *chaos, const struct effects *effects);
 /* A release is told only when nothing of it is left. */
 void check_released(struct chaos *chaos, int at, int64_t reservation_id);
+/* The same of what is told to be suspended. */
+void check_suspended(struct chaos *chaos, int at, int64_t reservation_id);
 /* Once nothing fails, no order is refused because something is there that the
  * scheduler does not know of. */
 void check_refused(struct chaos *chaos, int at, const struct change *change);

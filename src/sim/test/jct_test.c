@@ -66,6 +66,29 @@ static void policies_differ_in_who_passes_whom(void **state)
 	assert_true(result.completion_ms[1] < 14 * HOUR - SECOND);
 }
 
+/* Bob's jobs have always taken an hour when Ann's waits for one of them. */
+static void starts_that_are_promised_are_counted(void **state)
+{
+	struct philly_job jobs[8];
+	(void)state;
+	for (int i = 0; i < 7; i++)
+		jobs[i] = (struct philly_job){ .submit_ms = BEGIN + i * 2 * HOUR,
+			                       .duration_ms = HOUR,
+			                       .gpus = 1,
+			                       .user = "bob" };
+	jobs[7] = (struct philly_job){ .submit_ms = jobs[6].submit_ms + SECOND,
+		                       .duration_ms = HOUR,
+		                       .gpus = 4,
+		                       .user = "ann" };
+	struct jct_result result = jct_execute("backfill", jobs, 8, 1, 4);
+	assert_int_equal(result.promises.given, 1);
+	assert_int_equal(result.promises.wait_ms, HOUR - SECOND);
+	assert_in_range(result.promises.ahead_ms, HOUR / 2, 2 * HOUR);
+	assert_int_equal(result.promises.kept, result.promises.ahead_ms >= HOUR - SECOND);
+	result = jct_execute("skip", jobs, 8, 1, 4);
+	assert_int_equal(result.promises.given, 0);
+}
+
 /* Ann's jobs have been short and Bob's long. A node of one GPU is busy when both come back,
  * Bob first. */
 static void who_is_predicted_to_be_short_goes_before_who_came_first(void **state)
@@ -129,6 +152,39 @@ static void an_interruption_costs_what_was_said(void **state)
 	assert_int_equal(result.completion_ms[1], HOUR);
 	assert_int_equal(result.completion_ms[0], 11 * HOUR + 7 * SECOND);
 	assert_int_equal(result.longest_wait_ms, HOUR);
+}
+
+/* 20 GiB on each GPU: 10 s out and 3.637 s in. The short job waits five minutes before another
+ * makes way for it. */
+static void what_suspending_costs_is_the_time_that_moving_its_memory_takes(void **state)
+{
+	struct philly_job jobs[] = {
+		{ .submit_ms = BEGIN, .duration_ms = 10 * HOUR, .gpus = 4 },
+		{ .submit_ms = BEGIN + 5 * HOUR, .duration_ms = HOUR, .gpus = 4 }
+	};
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		int64_t gpus = i == 0 ? 4 : 1;
+		struct jct_result result =
+		    jct_execute(i == 0 ? "suspend" : "parallel", jobs, 2, 1, 4);
+		assert_int_equal(result.suspends, 1);
+		assert_int_equal(result.preemptions, 1);
+		assert_int_equal(result.completion_ms[1], HOUR + 300 * SECOND + gpus * 10 * SECOND);
+		assert_int_equal(result.completion_ms[0], 11 * HOUR + gpus * 13637);
+		assert_int_equal(result.lost_ms, 4 * gpus * 13637);
+	}
+}
+
+static void what_waits_for_its_gpus_for_too_long_starts_again(void **state)
+{
+	struct philly_job jobs[] = {
+		{ .submit_ms = BEGIN, .duration_ms = 10 * HOUR, .gpus = 1 },
+		{ .submit_ms = BEGIN + 5 * HOUR, .duration_ms = 5 * HOUR, .gpus = 1 }
+	};
+	(void)state;
+	struct jct_result result = jct_execute("suspend", jobs, 2, 1, 1);
+	assert_int_equal(result.suspends, 1);
+	assert_true(result.preemptions > 1);
 }
 
 static void more_gpus_than_a_node_has_are_a_gang(void **state)
@@ -233,10 +289,13 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(jobs_that_fit_take_what_they_run_whatever_the_policy),
+		cmocka_unit_test(starts_that_are_promised_are_counted),
 		cmocka_unit_test(policies_differ_in_who_passes_whom),
 		cmocka_unit_test(who_is_predicted_to_be_short_goes_before_who_came_first),
 		cmocka_unit_test(the_nodes_follow_from_the_load),
 		cmocka_unit_test(an_interruption_costs_what_was_said),
+		cmocka_unit_test(what_suspending_costs_is_the_time_that_moving_its_memory_takes),
+		cmocka_unit_test(what_waits_for_its_gpus_for_too_long_starts_again),
 		cmocka_unit_test(more_gpus_than_a_node_has_are_a_gang),
 		cmocka_unit_test(a_job_that_never_fits_is_said),
 		cmocka_unit_test(virtual_clusters_can_be_tenants_with_shares_of_their_own),

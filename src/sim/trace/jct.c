@@ -11,12 +11,15 @@
 
 #define PASS_UNITS INT64_C(1000000)
 #define LOOK_MS INT64_C(600000)       /* time sharing is looked at that often, at the least */
+#define LOOK_SOON_MS INT64_C(60000)   /* or where jobs wait for GPUs to come free */
 #define LEVEL_GPU_MS INT64_C(3600000) /* GPU time that the first of two levels has */
 #define NEVER INT64_MAX
 
 const struct jct_policy jct_policies[] = {
 	{ "fifo", "in the order of arrival; nobody passes who waits", JCT_STRICT },
 	{ "skip", "in that order, but what does not fit is passed", JCT_SKIP },
+	{ "backfill", "the scheduler's defaults: others pass who was promised a start",
+	  JCT_BACKFILL },
 	{ "shortest", "least GPU time first, as an oracle tells", JCT_SHORTEST },
 	{ "levels", "who had an hour of GPU time gives way to who had less", JCT_LEVELS },
 	{ "attained", "the scheduler's time sharing by attained service", JCT_ATTAINED },
@@ -26,6 +29,9 @@ const struct jct_policy jct_policies[] = {
 	  JCT_GITTINS },
 	{ "predicted", "the scheduler's time sharing by predicted service", JCT_PREDICTED },
 	{ "moves", "time sharing without estimates, and with consolidation", JCT_MOVES },
+	{ "suspend", "the same, and jobs of one node are suspended, one GPU after the other",
+	  JCT_SUSPEND },
+	{ "parallel", "the same, all GPUs of a job at the same time", JCT_PARALLEL },
 };
 const int jct_policy_count = sizeof(jct_policies) / sizeof(jct_policies[0]);
 
@@ -100,8 +106,10 @@ static int64_t next_ms(const struct jct *jct)
 		const struct run_job *run = &jct->jobs[jct->running[i]];
 		next = min64(next, min64(run->start_ms + run->left_ms, falls_ms(jct, run)));
 	}
+	for (size_t i = 0; i < jct->moving_count; i++)
+		next = min64(next, jct->jobs[jct->moving[i]].moved_ms);
 	if (jct_shares(jct) && next != NEVER && jct->submitted - jct->ended > jct->running_count)
-		next = min64(next, jct->now_ms + LOOK_MS);
+		next = min64(next, jct->now_ms + (jct_suspends(jct) ? LOOK_SOON_MS : LOOK_MS));
 	return max64(next, jct->now_ms);
 }
 
@@ -119,9 +127,26 @@ static struct run_job *find_due(const struct jct *jct, bool ends)
 	return due;
 }
 
+/* By place in the trace, too. */
+static struct run_job *find_moved(const struct jct *jct)
+{
+	struct run_job *due = NULL;
+
+	for (size_t i = 0; i < jct->moving_count; i++) {
+		struct run_job *run = &jct->jobs[jct->moving[i]];
+		if (run->moved_ms <= jct->now_ms && (!due || run < due))
+			due = run;
+	}
+	return due;
+}
+
 static bool jct_step(struct jct *jct, struct error *error)
 {
 	struct run_job *run;
+
+	while ((run = find_moved(jct)))
+		if (!jct_moved(jct, run, error))
+			return false;
 
 	while ((run = find_due(jct, true)))
 		if (!jct_end_job(jct, run, error))
@@ -165,7 +190,8 @@ bool jct_run(const struct philly *philly, const struct jct_world *world,
 		           .result = result,
 		           .random = 1,
 		           .jobs = memory_zero(philly->count, sizeof(*jct.jobs)),
-		           .running = memory_alloc(philly->count * sizeof(*jct.running)) };
+		           .running = memory_alloc(philly->count * sizeof(*jct.running)),
+		           .moving = memory_alloc(philly->count * sizeof(*jct.moving)) };
 
 	usage_begin(&result->usage, philly->jobs[0].submit_ms,
 	            philly->jobs[philly->count - 1].submit_ms, jct_clusters(philly));
@@ -175,6 +201,7 @@ bool jct_run(const struct philly *philly, const struct jct_world *world,
 	free(jct.jobs);
 	free(jct.tenant_ids);
 	free(jct.running);
+	free(jct.moving);
 	free(jct.told);
 	map_free(&jct.by_reservation);
 	effects_free(&jct.effects);

@@ -24,6 +24,7 @@ struct jct_world {
 enum jct_kind {
 	JCT_STRICT,    /* in the order of arrival, nobody passes */
 	JCT_SKIP,      /* in that order, but what does not fit is passed */
+	JCT_BACKFILL,  /* by default: others pass a promised start where they do not delay it */
 	JCT_SHORTEST,  /* least GPU time first, which an oracle tells; nobody is stopped */
 	JCT_LEVELS,    /* two levels: who had an hour of GPU time gives way to who had not */
 	JCT_ATTAINED,  /* as users run it, with time_sharing: attained_service; nobody is moved */
@@ -31,6 +32,9 @@ enum jct_kind {
 	JCT_GITTINS,   /* as JCT_PREDICTED, but by Gittins' index alone */
 	JCT_PREDICTED, /* as users run it, with time_sharing: predicted_service */
 	JCT_MOVES,     /* as JCT_ATTAINED, and jobs are moved together where that makes room */
+	JCT_SUSPEND,   /* as JCT_MOVES, and jobs of one node are suspended; GPUs of a node one after
+	                * the other */
+	JCT_PARALLEL,  /* as JCT_SUSPEND, with GPUs of a node at the same time */
 };
 struct jct_policy {
 	const char *name, *purpose;
@@ -41,10 +45,20 @@ extern const int jct_policy_count;
 /* NULL if there is none of that name. `ours` is attained. */
 const struct jct_policy *jct_policy(const char *name);
 
+/* Starts that were promised, of which each job's first one in a wait counts. */
+struct jct_promises {
+	int64_t given;
+	int64_t kept, likely;      /* started by the promised time, and by the likely one */
+	int64_t wait_ms, ahead_ms; /* sums: how long they waited, and how far ahead was promised */
+};
+
 /* What became of each job, by its place in the trace, and of all. */
 struct jct_result {
 	int64_t *completion_ms; /* from submission to end */
-	int64_t preemptions;
+	int64_t preemptions;    /* kills and suspends */
+	int64_t suspends;
+	int64_t lost_ms; /* GPU time that they took: of restarts, or to move memory */
+	struct jct_promises promises;
 	int64_t longest_wait_ms; /* without running at all, at a time */
 	int64_t served_ms;       /* GPU time of all jobs up to the last submission */
 	struct usage usage;      /* by virtual cluster, up to then; to be freed */

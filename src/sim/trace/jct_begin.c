@@ -6,6 +6,20 @@
 #include "sim/trace/jct_run.h"
 
 #define GPU_MIB INT64_C(32000)
+#define SUSPEND_DELAY_MS INT64_C(300000)
+#define SUSPEND_WAIT_MS INT64_C(10800000)
+#define SUSPEND_GPU_MIB INT64_C(20480) /* what a job has on each GPU, where it is moved */
+
+static void note_promise(struct jct *jct, const struct job_state_record *state)
+{
+	struct run_job *run = &jct->jobs[state->id - jct->first_id];
+
+	if (state->promised_ms == 0 || state->started_ms > 0)
+		return;
+	run->promised_ms = state->promised_ms;
+	run->likely_ms = state->likely_ms;
+	run->told_ms = state->promise_made_ms;
+}
 
 bool jct_send(struct jct *jct, struct command *command, struct error *error)
 {
@@ -15,13 +29,16 @@ bool jct_send(struct jct *jct, struct command *command, struct error *error)
 		return false;
 	for (size_t i = 0; i < jct->effects.count; i++) {
 		const struct effect *effect = &jct->effects.at[i];
+		if (effect->kind == EFFECT_PUT && effect->record_kind == RECORD_JOB_STATE)
+			note_promise(jct, effect->record);
 		jct->more = jct->more || effect->kind == EFFECT_MORE;
-		if (effect->kind != EFFECT_START && effect->kind != EFFECT_STOP)
+		if (effect->kind != EFFECT_START && effect->kind != EFFECT_STOP &&
+		    effect->kind != EFFECT_SUSPEND && effect->kind != EFFECT_RESUME)
 			continue;
 		array_reserve(jct->told, jct->told_capacity, jct->told_count + 1);
 		jct->told[jct->told_count++] =
-		    (struct told){ effect->kind == EFFECT_START, effect->order.reservation_id,
-			           effect->order.job_id, effect->order.task };
+		    (struct told){ effect->kind, effect->order.reservation_id, effect->order.job_id,
+			           effect->order.task };
 	}
 	return true;
 }
@@ -30,8 +47,8 @@ bool jct_shares(const struct jct *jct)
 {
 	enum jct_kind kind = jct->policy->kind;
 
-	return kind == JCT_ATTAINED || kind == JCT_ESTIMATE || kind == JCT_MOVES ||
-	       kind == JCT_GITTINS || kind == JCT_PREDICTED;
+	return jct_suspends(jct) || kind == JCT_ATTAINED || kind == JCT_ESTIMATE ||
+	       kind == JCT_MOVES || kind == JCT_GITTINS || kind == JCT_PREDICTED;
 }
 
 static bool jct_configure(struct jct *jct, struct error *error)
@@ -39,14 +56,21 @@ static bool jct_configure(struct jct *jct, struct error *error)
 	struct command command = { .kind = COMMAND_CONFIGURE };
 	struct config_record config = config_default();
 
-	if (jct_shares(jct)) {
+	if (jct->policy->kind == JCT_BACKFILL) {
+		config.enable_preemption = config.enable_consolidation = false;
+	} else if (jct_shares(jct)) {
 		bool predicts =
 		    jct->policy->kind == JCT_GITTINS || jct->policy->kind == JCT_PREDICTED;
 		config.time_sharing =
 		    predicts ? SHARING_PREDICTED_SERVICE : SHARING_ATTAINED_SERVICE;
 		if (jct->policy->kind == JCT_GITTINS)
 			config.sharing_wait_ms = RANGE_MOST(RANGE_SHARING_WAIT_MS);
-		config.move_any_job = jct->policy->kind == JCT_MOVES;
+		config.move_any_job = jct->policy->kind == JCT_MOVES || jct_suspends(jct);
+		if (jct_suspends(jct)) {
+			config.suspend = SUSPEND_ALWAYS;
+			config.sharing_delay_ms = SUSPEND_DELAY_MS;
+			config.suspend_wait_ms = SUSPEND_WAIT_MS;
+		}
 	} else {
 		config.policy = POLICY_PACK;
 		config.enable_preemption = jct->policy->kind == JCT_LEVELS;
@@ -103,12 +127,13 @@ static bool jct_report_node(struct jct *jct, int64_t number, struct error *error
 	snprintf(name, sizeof(name), "node-%04" PRId64, number);
 	for (int64_t i = 0; i < jct->world->gpus; i++) {
 		snprintf(uuids[i], sizeof(uuids[i]), "GPU-%" PRId64 "-%" PRId64, number, i);
-		devices[i] = (struct device){ .uuid = uuids[i],
-			                      .model = "GPU",
-			                      .mig_parent = "",
-			                      .place = i,
-			                      .capacity_mib = GPU_MIB,
-			                      .healthy = true };
+		devices[i] =
+		    (struct device){ .uuid = uuids[i],
+			             .model = "GPU",
+			             .mig_parent = "",
+			             .place = i,
+			             .capacity_mib = jct_suspends(jct) ? SUSPEND_GPU_MIB : GPU_MIB,
+			             .healthy = true };
 	}
 	struct command command = { .kind = COMMAND_NODE_REPORT };
 	command.report = (struct node_report_command){
@@ -118,7 +143,7 @@ static bool jct_report_node(struct jct *jct, int64_t number, struct error *error
 		.rack = "",
 		.labels = "",
 		.cpu_milli = 64000,
-		.host_bytes = INT64_C(1) << 38,
+		.host_bytes = INT64_C(1) << (jct_suspends(jct) ? 40 : 38),
 		.devices = devices,
 		.device_count = jct->world->gpus,
 		.snapshot = true,

@@ -34,6 +34,9 @@ struct summary {
 	double fairness; /* Jain's index of what part of its time each job ran */
 	double seconds;
 	int64_t preemptions;
+	struct jct_promises promises;
+	double suspends;             /* for each job */
+	double lost_hours;           /* GPU time that stops took */
 	double x[POINTS], y[POINTS]; /* completion times, and % of jobs that took no longer */
 	struct usage usage;
 };
@@ -168,6 +171,9 @@ static void sum_up(const struct study *study, struct summary *summary,
 	summary->used = capacity > 0 ? (double)result->served_ms / capacity : 0;
 	summary->longest_wait = (double)result->longest_wait_ms / 1000;
 	summary->preemptions = result->preemptions;
+	summary->promises = result->promises;
+	summary->suspends = (double)result->suspends / (double)count;
+	summary->lost_hours = (double)result->lost_ms / 3600000;
 	free(took);
 	free(waited);
 }
@@ -194,37 +200,66 @@ static bool run_policy(struct study *study, struct summary *summary, struct prog
 	return fine;
 }
 
+static double percent_of(int64_t part, int64_t all)
+{
+	return all > 0 ? 100.0 * (double)part / (double)all : 0;
+}
+
+/* Of those policies that promise starts. */
+static void jct_print_promises(const struct study *study)
+{
+	for (int i = 0; i < study->count; i++) {
+		const struct jct_promises *at = &study->summaries[i].promises;
+		if (at->given == 0)
+			continue;
+		printf("\n%s: %" PRId64 " starts promised, %.1f%% kept; %.1f%% by the likely time; "
+		       "%.0f s ahead on average, %.0f s waited\n",
+		       study->summaries[i].policy->name, at->given, percent_of(at->kept, at->given),
+		       percent_of(at->likely, at->given),
+		       (double)at->ahead_ms / 1000 / (double)at->given,
+		       (double)at->wait_ms / 1000 / (double)at->given);
+	}
+}
+
 static void jct_print_table(const struct study *study)
 {
 	double count = (double)study->philly.count;
 
 	printf("%zu jobs, %" PRId64 " nodes of %" PRId64 " GPUs; times in seconds\n\n",
 	       study->philly.count, study->world.nodes, study->world.gpus);
-	printf("%-10s %8s %8s %8s %8s %8s %8s %8s %8s %9s %7s %6s %6s %8s\n", "policy", "jct mean",
-	       "p50", "p90", "p99", "wait", "p50", "p90", "p99", "longest", "stops", "used", "Jain",
-	       "took");
+	printf("%-10s %8s %8s %8s %8s %8s %8s %8s %8s %9s %7s %7s %7s %6s %6s %8s\n", "policy",
+	       "jct mean", "p50", "p90", "p99", "wait", "p50", "p90", "p99", "longest", "stops",
+	       "susp.", "lost h", "used", "Jain", "took");
 	for (int i = 0; i < study->count; i++) {
 		const struct summary *at = &study->summaries[i];
-		printf("%-10s %8.0f %8.0f %8.0f %8.0f %8.0f %8.0f %8.0f %8.0f %9.0f %7.3f %5.1f%% "
-		       "%6.3f %8.1f\n",
-		       at->policy->name, at->mean, at->p50, at->p90, at->p99, at->wait_mean,
-		       at->wait_p50, at->wait_p90, at->wait_p99, at->longest_wait,
-		       (double)at->preemptions / count, 100 * at->used, at->fairness, at->seconds);
+		printf(
+		    "%-10s %8.0f %8.0f %8.0f %8.0f %8.0f %8.0f %8.0f %8.0f %9.0f %7.3f %7.3f %7.0f "
+		    "%5.1f%% %6.3f %8.1f\n",
+		    at->policy->name, at->mean, at->p50, at->p90, at->p99, at->wait_mean,
+		    at->wait_p50, at->wait_p90, at->wait_p99, at->longest_wait,
+		    (double)at->preemptions / count, at->suspends, at->lost_hours, 100 * at->used,
+		    at->fairness, at->seconds);
 	}
 	printf("\nwait: completion less what the job runs; longest: without running at all, at a "
-	       "time;\nstops: preemptions for each job; used: of all GPU time up to the last "
+	       "time;\nstops: kills and suspends for each job; susp.: suspends alone; lost h: GPU "
+	       "hours "
+	       "that they took;\nused: of all GPU time up to the last "
 	       "arrival;\nJain: index of the part of its time that each job ran; took: this "
 	       "simulation\n");
+	jct_print_promises(study);
 }
 
 static void jct_print_json(const struct study *study)
 {
 	for (int i = 0; i < study->count; i++) {
 		const struct summary *at = &study->summaries[i];
-		json_t *line = json_pack("{s:s, s:f, s:f, s:f, s:f, s:I}", "policy",
-		                         at->policy->name, "jct_mean_s", at->mean, "jct_p50_s",
-		                         at->p50, "jct_p99_s", at->p99, "wait_mean_s",
-		                         at->wait_mean, "preemptions", (json_int_t)at->preemptions);
+		json_t *line = json_pack(
+		    "{s:s, s:f, s:f, s:f, s:f, s:I, s:I, s:f, s:f}", "policy", at->policy->name,
+		    "jct_mean_s", at->mean, "jct_p50_s", at->p50, "jct_p99_s", at->p99,
+		    "wait_mean_s", at->wait_mean, "preemptions", (json_int_t)at->preemptions,
+		    "promises", (json_int_t)at->promises.given, "promises_kept",
+		    percent_of(at->promises.kept, at->promises.given), "promises_likely",
+		    percent_of(at->promises.likely, at->promises.given));
 		json_dumpf(line, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9));
 		putchar('\n');
 		json_decref(line);

@@ -7,6 +7,9 @@
 #include "sim/trace/jct_run.h"
 
 #define PRIORITY_HIGH 1000
+/* Of 20 GiB on each GPU, at 2 GiB/s out and 5.5 GiB/s in. */
+#define OUT_MS 10000
+#define IN_MS 3637
 
 static int64_t gpu_ms(const struct philly_job *job)
 {
@@ -100,10 +103,25 @@ size_t jct_place_of(const struct jct *jct, const struct run_job *run)
 	return (size_t)(run - jct->jobs);
 }
 
+static void judge_promise(struct jct *jct, struct run_job *run)
+{
+	struct jct_promises *promises = &jct->result->promises;
+
+	if (run->promised_ms == 0)
+		return;
+	promises->given++;
+	promises->kept += jct->now_ms <= run->promised_ms;
+	promises->likely += jct->now_ms <= run->likely_ms;
+	promises->wait_ms += jct->now_ms - run->told_ms;
+	promises->ahead_ms += run->promised_ms - run->told_ms;
+	run->promised_ms = 0;
+}
+
 /* All of its tasks run from now on. */
 static void jct_go_on(struct jct *jct, struct run_job *run)
 {
 	run->runs = true;
+	judge_promise(jct, run);
 	run->start_ms = jct->now_ms + run->cost_ms;
 	jct->running[jct->running_count++] = (int32_t)jct_place_of(jct, run);
 	jct->result->longest_wait_ms =
@@ -129,36 +147,105 @@ static void pause(struct jct *jct, struct run_job *run)
 	jct->running[at] = jct->running[--jct->running_count];
 }
 
+static bool tell_task(struct jct *jct, enum command_kind kind, int64_t reservation_id,
+                      int64_t took_ms, struct error *error)
+{
+	struct command command = { .kind = kind };
+
+	command.task.reservation_id = reservation_id;
+	command.task.message = "";
+	command.task.ago_ms = took_ms;
+	command.task.released = true;
+	return jct_send(jct, &command, error);
+}
+
+static void end_move(struct jct *jct, struct run_job *run)
+{
+	size_t at = 0;
+
+	while (jct->moving[at] != (int32_t)jct_place_of(jct, run))
+		at++;
+	jct->moving[at] = jct->moving[--jct->moving_count];
+	run->moved_ms = 0;
+}
+
+static int64_t move_ms(const struct jct *jct, const struct run_job *run)
+{
+	int64_t gpus = jct->philly->jobs[jct_place_of(jct, run)].gpus;
+
+	return (run->leaves ? OUT_MS : IN_MS) * (jct->policy->kind == JCT_PARALLEL ? 1 : gpus);
+}
+
+/* It stops at once, or runs once it is back. What it has done by then is not lost, whatever
+ * becomes of it. */
+static bool begin_move(struct jct *jct, const struct told *told, struct error *error)
+{
+	struct run_job *run = &jct->jobs[told->job_id - jct->first_id];
+	int64_t gpus = jct->philly->jobs[jct_place_of(jct, run)].gpus;
+
+	run->leaves = told->kind == EFFECT_SUSPEND;
+	run->moved_ms = jct->now_ms + move_ms(jct, run);
+	jct->moving[jct->moving_count++] = (int32_t)jct_place_of(jct, run);
+	jct->result->lost_ms += move_ms(jct, run) * gpus;
+	if (!run->leaves)
+		return true;
+	run->cost_ms = run->runs ? max64(run->start_ms - jct->now_ms, 0) : 0;
+	pause(jct, run);
+	jct->result->preemptions++;
+	jct->result->suspends++;
+	return tell_task(jct, COMMAND_TASK_CHECKPOINT, told->reservation_id, 0, error);
+}
+
+bool jct_moved(struct jct *jct, struct run_job *run, struct error *error)
+{
+	enum command_kind kind = run->leaves ? COMMAND_TASK_SUSPENDED : COMMAND_TASK_RESUMED;
+
+	INVARIANT(run->tasks == 1 && run->moved_ms > 0);
+	end_move(jct, run);
+	if (!run->leaves)
+		jct_go_on(jct, run);
+	return tell_task(jct, kind, run->reservations[0], move_ms(jct, run), error);
+}
+
+/* All of it stops, and starts again at a cost. */
+static void stop_run(struct jct *jct, struct run_job *run)
+{
+	int64_t gpus = jct->philly->jobs[jct_place_of(jct, run)].gpus;
+
+	if (run->moved_ms > 0)
+		end_move(jct, run);
+	if (run->runs)
+		pause(jct, run);
+	run->cost_ms = cost_of(jct, gpus);
+	jct->result->lost_ms += run->cost_ms * gpus;
+	jct->result->preemptions++;
+}
+
 /* The node does what it is told, at once, and says so. */
 static bool obey(struct jct *jct, const struct told *told, struct error *error)
 {
-	struct command command = { .kind = told->start ? COMMAND_TASK_STARTED
-		                                       : COMMAND_MEMORY_RELEASED };
 	struct run_job *run;
 
-	command.task.reservation_id = told->reservation_id;
-	command.task.message = "";
-	if (told->start) {
+	if (told->kind == EFFECT_SUSPEND || told->kind == EFFECT_RESUME)
+		return begin_move(jct, told, error);
+	if (told->kind == EFFECT_START) {
 		run = &jct->jobs[told->job_id - jct->first_id];
 		run->reservations[told->task] = told->reservation_id;
 		map_put(&jct->by_reservation, told->reservation_id, run);
 		if (++run->running == run->tasks)
 			jct_go_on(jct, run);
-		return jct_send(jct, &command, error);
+		return tell_task(jct, COMMAND_TASK_STARTED, told->reservation_id, 0, error);
 	}
 	run = map_remove(&jct->by_reservation, told->reservation_id);
 	if (!run) /* it ended by itself */
 		return true;
-	if (run->runs) {
-		pause(jct, run);
-		run->cost_ms = cost_of(jct, jct->philly->jobs[jct_place_of(jct, run)].gpus);
-		jct->result->preemptions++;
-	}
+	if (run->runs || run->tasks == 1)
+		stop_run(jct, run);
 	run->running--;
 	for (int32_t i = 0; i < run->tasks; i++)
 		if (run->reservations[i] == told->reservation_id)
 			run->reservations[i] = 0;
-	return jct_send(jct, &command, error);
+	return tell_task(jct, COMMAND_MEMORY_RELEASED, told->reservation_id, 0, error);
 }
 
 bool jct_obey(struct jct *jct, struct error *error)

@@ -23,7 +23,7 @@ def hardening(world):
     if KIND != "release":
         raise Skipped("a sanitizer build is not what is shipped")
     lacks = []
-    for name in ("gpu-scheduler", "gpu-agent", "gpu-cli", "gpu-keeper"):
+    for name in ("gpu-scheduler", "gpu-agent", "gpu-cli", "gpu-keeper", "gpu-slot-proxy"):
         path = ROOT / "bin" / name
         head, parts = tool("readelf", "-hW", path), tool("readelf", "-ldW", path)
         if "DYN" not in re.search(r"Type:\s+(\w+)", head)[1]:

@@ -148,7 +148,7 @@ def watch_theft(site, model, thieves, here):
     parts = urllib.parse.urlsplit(answer.json()["address"])
     connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=10)
     connection.request("POST", "/v1/completions", json.dumps({"prompt": CANARY}),
-                       {"Authorization": f"Bearer {CANARY}"})
+                       {"Authorization": f"Bearer {CANARY}", "X-Slot-Key": answer.json()["key"] or ""})
     said = connection.getresponse().read()
     connection.close()
     site.victim.delete(f"/api/v1/leases/{answer.json()['lease_id']}")

@@ -83,6 +83,107 @@ static void a_gang_is_promised_the_last_end_of_those_before_it(void **unused)
 	harness_free(h);
 }
 
+/* Runs eight jobs that take `took_ms` in place of the hour that they may, and a gang behind
+ * them. Whether it started as promised. */
+static bool gang_starts_as_promised(struct harness *h, int64_t lab, int64_t took_ms)
+{
+	int64_t ids[8], gang;
+
+	for (int i = 0; i < 8; i++)
+		ids[i] = submit(h, lasting(whole(lab, 1), HOUR));
+	pass(h);
+	gang = submit(h, lasting(whole(lab, 8), MINUTE));
+	pass(h);
+	assert_true(promised(h, gang) > 0);
+	int64_t by_ms = job(h, gang)->s.promised_ms;
+	assert_true(by_ms > h->now_ms);
+	time_passes(h, took_ms);
+	for (int i = 0; i < 8; i++)
+		end_job(h, ids[i], 0);
+	pass(h);
+	assert_int_equal(job(h, gang)->s.promised_ms, by_ms);
+	bool kept = job(h, gang)->s.started_ms <= by_ms;
+	time_passes(h, MINUTE / 2);
+	end_job(h, gang, 0);
+	return kept;
+}
+
+/* Nothing is predicted but the limit, which is never reached. The margin shrinks until
+ * starts are promised for when they come. */
+static void starts_are_promised_for_when_nine_of_ten_jobs_start(void **unused)
+{
+	struct harness *h = harness_new();
+	struct config_record config = config_default();
+	int kept = 0;
+
+	(void)unused;
+	config.predict_jobs = 0;
+	configure(h, config);
+	add_node(h, "n1", 8, 80000);
+	int64_t lab = put_tenant(h, tenant_named("lab"));
+	for (int i = 0; i < 120; i++)
+		gang_starts_as_promised(h, lab, 30 * MINUTE);
+	const struct margin_record *margin = &h->sched->margins.of[2]; /* beyond an hour */
+	assert_in_range(-margin->margin, 600, 1800);
+	for (int i = 0; i < 100; i++)
+		kept += gang_starts_as_promised(h, lab, 30 * MINUTE);
+	assert_in_range(kept, 85, 95);
+	assert_int_equal(margin->promised, 220);
+	assert_int_equal(margin->likely, 220);
+	harness_free(h);
+}
+
+/* What was said stays, whatever the forecast says later, until the job has started. */
+static void a_promised_start_stays_while_the_likely_one_moves(void **unused)
+{
+	struct eight eight = eight_busy_gpus();
+	struct harness *h = eight.h;
+
+	(void)unused;
+	int64_t gang = submit(h, whole(eight.lab, 8));
+	pass(h);
+	int64_t by_ms = job(h, gang)->s.promised_ms, likely_ms = promised(h, gang);
+	assert_true(by_ms >= likely_ms);
+	for (int i = 0; i < 7; i++)
+		end_job(h, eight.jobs[i], 0);
+	time_passes(h, 100 * MINUTE); /* the last one is late by 20 */
+	pass(h);
+	assert_true(promised(h, gang) > likely_ms);
+	assert_int_equal(job(h, gang)->s.promised_ms, by_ms);
+	assert_non_null(strstr(why(h, gang), "its start is promised by 1970-01-01T01:37:00Z; "
+	                                     "nine of ten jobs start as promised"));
+	end_job(h, eight.jobs[7], 0);
+	pass(h);
+	assert_int_equal(h->sched->margins.of[2].promised, 1);
+	assert_int_equal(h->sched->margins.of[2].kept, 0);
+	assert_true(h->sched->margins.of[2].margin > 0);
+	must(h, harness_apply(h, (struct command){ .kind = COMMAND_REQUEUE, .id = gang }));
+	assert_int_equal(job(h, gang)->s.promised_ms, 0);
+	harness_free(h);
+}
+
+static void margins_that_cannot_be_are_refused(void **unused)
+{
+	struct margins margins;
+	struct error error = { 0 };
+	const struct margin_record fine = { .id = 2, .margin = 5, .promised = 3, .kept = 2 };
+	struct margin_record bad[] = { fine, fine, fine, fine, fine };
+
+	(void)unused;
+	margins_init(&margins);
+	bad[0].id = 0;
+	bad[1].id = MARGIN_BINS + 1;
+	bad[2].margin = MARGIN_MOST + 1;
+	bad[3].kept = 4;
+	bad[4].likely = -1;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		assert_false(margin_load(&margins, &bad[i], &error));
+		assert_int_equal(error.code, ERROR_CORRUPT);
+	}
+	assert_true(margin_load(&margins, &fine, &error));
+	assert_int_equal(margins.of[1].margin, 5);
+}
+
 static void a_half_node_is_promised_when_half_of_the_node_is_free(void **unused)
 {
 	struct eight eight = eight_busy_gpus();
@@ -553,6 +654,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_gang_is_promised_the_last_end_of_those_before_it),
+		cmocka_unit_test(starts_are_promised_for_when_nine_of_ten_jobs_start),
+		cmocka_unit_test(a_promised_start_stays_while_the_likely_one_moves),
+		cmocka_unit_test(margins_that_cannot_be_are_refused),
 		cmocka_unit_test(a_half_node_is_promised_when_half_of_the_node_is_free),
 		cmocka_unit_test(a_short_job_may_pass_and_a_long_one_may_not),
 		cmocka_unit_test(a_promise_holds_only_those_up_who_are_served_later),

@@ -302,6 +302,25 @@ static void who_takes_turns_is_moved_for_others_only_where_all_jobs_are(void **u
 	assert_true(moves_others(true, true));
 }
 
+static void nobody_gives_way_before_the_one_who_waits_has_waited_for_the_delay(void **unused)
+{
+	struct lab lab = timeshare_lab_new(1);
+
+	(void)unused;
+	lab.config.sharing_delay_ms = 5 * MINUTE;
+	configure(lab.h, lab.config);
+	int64_t old = timeshare_execute(lab, turns(lab, 1));
+	after(lab, 20 * HOUR);
+	int64_t waiter = submit(lab.h, turns(lab, 1));
+	after(lab, 5 * MINUTE - 1);
+	assert_true(runs(lab, old));
+	int64_t later = submit(lab.h, turns(lab, 1));
+	after(lab, 1);
+	assert_true(runs(lab, waiter));
+	assert_false(runs(lab, later));
+	harness_free(lab.h);
+}
+
 static void time_sharing_needs_ageing(void **unused)
 {
 	struct config_record config = config_default();
@@ -333,6 +352,8 @@ int main(void)
 		    what_was_served_counts_among_equals_and_never_against_lower_priorities),
 		cmocka_unit_test(an_estimate_counts_as_long_as_it_holds),
 		cmocka_unit_test(who_takes_turns_is_moved_for_others_only_where_all_jobs_are),
+		cmocka_unit_test(
+		    nobody_gives_way_before_the_one_who_waits_has_waited_for_the_delay),
 		cmocka_unit_test(time_sharing_needs_ageing),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
