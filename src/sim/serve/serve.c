@@ -118,7 +118,7 @@ static void tell_gateway(struct serve_run *run)
 	serve_gateway_serve(run->gateway, run->now_us / 1000);
 }
 
-static void arrive(struct serve_run *run)
+static void serve_arrive(struct serve_run *run)
 {
 	size_t request = run->arrived++;
 	const struct serve_request *asked = &run->trace->requests[request];
@@ -251,7 +251,7 @@ static void live(struct serve_run *run, void (*tick)(void *context), void *conte
 		bool changed = run->now_us >= tick_us;
 		while (run->arrived < run->trace->count &&
 		       run->trace->requests[run->arrived].at_us <= run->now_us) {
-			arrive(run);
+			serve_arrive(run);
 			tick(context);
 			changed = true;
 		}
@@ -294,7 +294,7 @@ static double worst_tenth(const int64_t *asked, const int64_t *met, int models)
 	return sum / tenth;
 }
 
-static void judge(const struct serve_run *run, struct serve_result *result)
+static void serve_judge(const struct serve_run *run, struct serve_result *result)
 {
 	const struct serve_trace *trace = run->trace;
 	int64_t *asked = memory_zero((size_t)trace->models, sizeof(*asked));
@@ -353,7 +353,7 @@ static bool setup_check(struct serve_run *run, struct error *error)
 	return true;
 }
 
-static void run_free(struct serve_run *run)
+static void service_end(struct serve_run *run)
 {
 	for (size_t i = 0; i < run->slot_count; i++) {
 		free(run->slots[i]->places);
@@ -406,7 +406,7 @@ bool serve_run(const struct serve_trace *trace, const struct serve_setup *setup,
 		live(&run, tick, context);
 	fine = fine && !run.failed;
 	if (fine)
-		judge(&run, result);
-	run_free(&run);
+		serve_judge(&run, result);
+	service_end(&run);
 	return fine;
 }

@@ -94,7 +94,8 @@ static void no_tick(void *context)
 	(void)context;
 }
 
-static struct serve_result run(const struct serve_trace *trace, int gpus, enum serve_policy policy)
+static struct serve_result serve_with(const struct serve_trace *trace, int gpus,
+                                      enum serve_policy policy)
 {
 	const struct serve_setup setup = { .gpus = gpus, .gpu_gb = 80, .load_gbps = 16 };
 	struct serve_result result;
@@ -110,7 +111,7 @@ static void models_that_fit_are_never_loaded_again(void **unused)
 
 	(void)unused;
 	for (int policy = 0; policy < SERVE_POLICIES; policy++) {
-		struct serve_result result = run(&trace, 2, (enum serve_policy)policy);
+		struct serve_result result = serve_with(&trace, 2, (enum serve_policy)policy);
 		assert_true(result.attainment > 0.999 && result.worst_tenth > 0.999);
 		assert_int_equal(result.loads, 0);
 		assert_int_equal(result.refused + result.cut, 0);
@@ -123,13 +124,13 @@ static void more_models_than_fit_are_all_served_but_by_the_static_placement(void
 	struct serve_trace trace = trace_of(12, 120, 1000);
 
 	(void)unused;
-	struct serve_result result = run(&trace, 2, SERVE_OURS);
+	struct serve_result result = serve_with(&trace, 2, SERVE_OURS);
 	assert_true(result.attainment > 0.99 && result.loads > 12);
 	assert_true(result.load_time_share > 0 && result.load_time_share < 0.5);
-	result = run(&trace, 2, SERVE_STATIC);
+	result = serve_with(&trace, 2, SERVE_STATIC);
 	assert_true(result.attainment > 0.49 && result.attainment < 0.51);
 	assert_int_equal(result.loads, 0);
-	result = run(&trace, 2, SERVE_ORACLE);
+	result = serve_with(&trace, 2, SERVE_ORACLE);
 	assert_true(result.attainment > 0.999);
 	serve_trace_free(&trace);
 }
@@ -139,7 +140,8 @@ static void the_same_run_gives_the_same_figures(void **unused)
 	struct serve_trace trace = trace_of(9, 90, 300);
 
 	(void)unused;
-	struct serve_result one = run(&trace, 2, SERVE_OURS), other = run(&trace, 2, SERVE_OURS);
+	struct serve_result one = serve_with(&trace, 2, SERVE_OURS),
+			    other = serve_with(&trace, 2, SERVE_OURS);
 	assert_memory_equal(&one, &other, sizeof(one));
 	serve_trace_free(&trace);
 }
