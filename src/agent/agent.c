@@ -217,9 +217,13 @@ static void agent_look(uv_timer_t *timer)
 /* Keepers are our children until we end; what they were is known by other ways. */
 static void children_ended(uv_signal_t *signal, int number)
 {
-	(void)signal, (void)number;
-	while (waitpid(-1, NULL, WNOHANG) > 0)
-		;
+	struct agent *agent = signal->data;
+	int status;
+	pid_t pid;
+
+	(void)number;
+	while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
+		works_child_ended(agent->works, pid, status);
 }
 
 /* Until this scheduler has said that everyone signs in, it may be anyone's. */

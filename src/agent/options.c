@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "base/number.h"
 #include "base/options.h"
+#include "core/record/orchestrator.h"
 
 #define MIB (INT64_C(1) << 20)
 #define PIDS_MOST 32768 /* of a task, unless it is said */
@@ -23,7 +24,7 @@
 struct told {
 	const char *schedulers, *overuse, *unguarded, *guard, *privileges, *uids, *slot_network;
 	int64_t verbosity;
-	bool help, version;
+	bool help, version, kubernetes;
 };
 
 struct place {
@@ -108,6 +109,10 @@ static const struct option table[] = {
 	            "the program gpu-keeper (default: beside gpu-agent)"),
 	TEXT_OPTION("container-runtime", "NAME", options.agent.run.container_runtime,
 	            "podman, docker, none or auto (default: the scheduler's)"),
+	FLAG_OPTION("kubernetes", told.kubernetes,
+	            "this is a node of Kubernetes: follow its pods, run nothing else"),
+	TEXT_OPTION("pod-cgroups", "DIR", options.agent.run.pod_cgroups,
+	            "where the cgroups of pods are mounted (default: /sys/fs/cgroup)"),
 	TEXT_OPTION("cgroup-parent", "PATH", options.agent.cgroup_parent,
 	            "parent of the tasks' cgroups; 'none': no cgroups"),
 	NUMBER_OPTION("pids", "N", options.agent.run.pids, 0, 1 << 22, 1,
@@ -182,6 +187,7 @@ static void set_defaults(struct place *place)
 	agent->policy.watch_ms = 500;
 	agent->policy.beat_ms = 0; /* until it is known whether that was said */
 	agent->state_directory = "/var/lib/gpu-agent";
+	agent->run.pod_cgroups = "/sys/fs/cgroup";
 	agent->run.pids = agent->pids_total = -1; /* as the machine can bear */
 	agent->run.port_first = 19000;
 	agent->run.port_last = 28999;
@@ -331,6 +337,18 @@ static void set_pids(struct agent_settings *agent)
 		agent->pids_total = max64(capacity / 4 * 3, 1);
 }
 
+/* Only pods are placed on it. */
+static const char *with_orchestrator(struct arena *arena, const char *labels)
+{
+	struct buffer text = { 0 };
+
+	buffer_print(&text, "%s%s" NODE_ORCHESTRATOR "=kubernetes", labels ? labels : "",
+	             labels && *labels ? "," : "");
+	labels = arena_string(arena, text.data);
+	buffer_free(&text);
+	return labels;
+}
+
 static bool options_finish(struct options *options, const struct told *told, struct error *error)
 {
 	struct agent_settings *agent = &options->agent;
@@ -368,6 +386,8 @@ static bool options_finish(struct options *options, const struct told *told, str
 		return false;
 	if (!agent->run.address)
 		agent->run.address = arena_string(&options->arena, host.name);
+	if (told->kubernetes)
+		agent->identity.labels = with_orchestrator(&options->arena, agent->identity.labels);
 	agent->identity.labels =
 	    labels_read(&options->arena, agent->identity.labels, agent->run.address, error);
 	if (!agent->identity.labels)

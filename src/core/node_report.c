@@ -4,6 +4,7 @@
 
 #include "core/queue/job.h"
 #include "core/record/heat.h"
+#include "core/record/orchestrator.h"
 #include "core/state.h"
 
 void node_report_over(struct sched *sched, struct gpu *gpu)
@@ -268,6 +269,13 @@ static void compare_slot(struct sched *sched, struct slot *slot, bool there)
 	}
 }
 
+/* Somebody else starts what runs there: see record/orchestrator.h. */
+static bool is_orchestrated(const struct node *node)
+{
+	return strcmp(node->r.boot, NODE_BOOT_KUBERNETES) != 0 &&
+	       strstr(node->r.labels, NODE_ORCHESTRATOR "=");
+}
+
 /* What the node has and what it should have. */
 static void compare_running(struct sched *sched, struct node *node,
                             const struct node_report_command *report)
@@ -293,6 +301,8 @@ static void compare_running(struct sched *sched, struct node *node,
 		                     reservation->phase == PHASE_RESUMING
 		               : reservation->phase == PHASE_GRANTED)
 			resend(sched, reservation);
+		else if (!there && reservation->phase == PHASE_LIVE && is_orchestrated(node))
+			order_start(sched, reservation); /* its orchestrator says when it ends */
 		else if (!there)
 			task_vanished(sched, reservation);
 	}
@@ -410,6 +420,19 @@ static bool check_moved_gpus(const struct sched *sched, const struct node_report
 	return true;
 }
 
+/* What its orchestrator says of a node may come late, after its agent has. */
+static bool check_reporter(const struct sched *sched, const struct node_report_command *report,
+                           struct error *error)
+{
+	const struct node *node = cluster_node(&sched->cluster, report->name);
+
+	if (node && strcmp(report->boot, NODE_BOOT_KUBERNETES) == 0 &&
+	    strcmp(node->r.boot, NODE_BOOT_KUBERNETES) != 0)
+		return error_set(error, ERROR_CONFLICT, "node %.90s has an agent that reports it",
+		                 report->name);
+	return true;
+}
+
 static void report_gpus(struct sched *sched, struct node *node,
                         const struct node_report_command *report)
 {
@@ -429,7 +452,7 @@ bool node_report_apply(struct sched *sched, const struct node_report_command *re
 {
 	INVARIANT(!sched->plan.open && sched->effects != NULL);
 	if (!cluster_check_report(&sched->cluster, report, error) ||
-	    !check_moved_gpus(sched, report, error))
+	    !check_reporter(sched, report, error) || !check_moved_gpus(sched, report, error))
 		return false;
 	struct node *node = node_report_report_node(sched, report);
 	note_others(sched, node, report);

@@ -41,6 +41,7 @@
  *   cannot be told apart, so that one that several processes of the task import counts
  *   once, and two of the same size in one process count twice.
  * - Memory of another task that is imported counts in both.
+ * - Managed variables of modules count when the program asks where they are.
  * - Managed memory counts in full, on the GPU that was current, wherever it is.
  * - What cuMemMapArrayAsync maps into sparse arrays counts as long as its handle does.
  */

@@ -153,8 +153,8 @@ static void tell_over(struct local_node *node, struct work *over, const struct w
 	buffer_free(&text);
 }
 
-/* Looks for a task that exceeded its reservation when allocations failed. What a later measurement can still
- * show waits for it. */
+/* Looks for a task that exceeded its reservation when allocations failed. What a later measurement
+ * can still show waits for it. */
 static void explain_failures(struct local_node *node, struct work *work)
 {
 	const struct gpu_view *gpu = crowded_gpu(node, work);

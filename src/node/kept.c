@@ -96,7 +96,8 @@ static bool check_work(const struct kept_work *kept, const struct node_order *or
 	if (!node_order_check(order, error))
 		return false;
 	if (kept->reservation_id != order->reservation_id ||
-	    kept->standing.count != order->part_count || order->kind >= ORDER_STOP ||
+	    kept->standing.count != order->part_count ||
+	    (order->kind >= ORDER_STOP && order->kind != ORDER_WATCH) ||
 	    kept->memory < MEMORY_ON_GPU || kept->memory > MEMORY_COMING ||
 	    (kept->memory != MEMORY_ON_GPU && kept->slot) || !is_time(kept->memory_ms) ||
 	    kept->copy_bytes < 0 || kept->copy_bytes > HOST_BYTES_MAX ||

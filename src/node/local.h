@@ -191,6 +191,11 @@ void work_event(struct local_node *node, enum input_kind kind, const struct work
 void work_acknowledged(struct local_node *node, struct work *work);
 void work_time(struct local_node *node, struct work *work);
 int64_t work_wake_ms(const struct local_node *node, const struct work *work);
+/* A pod: its kubelet starts and ends it, and only the scheduler says that it has ended. */
+static inline bool work_is_watched(const struct work *work)
+{
+	return work->order.kind == ORDER_WATCH;
+}
 /* Started or to be started, and not told to stop. */
 static inline bool work_is_up(const struct work *work)
 {

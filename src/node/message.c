@@ -7,7 +7,8 @@
 #include "core/record/record.h"
 #include "node/texts.h"
 
-static const struct words order_words = WORDS("start", "load", "stop", "suspend", "resume");
+static const struct words order_words =
+    WORDS("start", "load", "stop", "suspend", "resume", "watch");
 static const struct words change_words =
     WORDS("started", "ready", "refused", "exited", "released", "checkpoint", "late", "over", "idle",
           "unguarded", "suspended", "resumed");

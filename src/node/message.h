@@ -46,6 +46,9 @@ enum order_kind {
 	/* Since protocol 5. */
 	ORDER_SUSPEND, /* move the GPU memory of this task to host memory, and freeze it */
 	ORDER_RESUME,  /* and back */
+	/* Since protocol 7. `payload` is the uid of a pod, whose kubelet starts and ends it. */
+	ORDER_WATCH, /* follow the processes of that pod; STOP: confirm when nothing is left of it
+	              */
 	ORDER_KINDS,
 };
 
@@ -153,10 +156,11 @@ struct hello {
  * rest of a message, and not there. A scheduler refuses an agent that is newer, which then
  * speaks the scheduler's protocol on its next connection. */
 /* Snapshots have slowdown temperatures since 3, END_FOREIGN since 4, orders to suspend since 5,
- * CHANGE_CROWDED since 6. */
-#define NODE_PROTOCOL 6
+ * CHANGE_CROWDED since 6, orders to watch since 7. */
+#define NODE_PROTOCOL 7
 #define NODE_PROTOCOL_SUSPEND 5
 #define NODE_PROTOCOL_CROWDED 6
+#define NODE_PROTOCOL_WATCH 7
 #define NODE_PROTOCOL_LEAST 1
 #define CONNECTION_MAX (INT64_MAX / 2) /* so that there is always a next one */
 

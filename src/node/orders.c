@@ -62,7 +62,9 @@ static void take_start(struct local_node *node, const struct node_order *order, 
 	work->kept.phase = WORK_WAITING;
 	work->order_number = number;
 	work->asked_ms = node->now_ms;
-	if (order->part_count > 0)
+	if (order->kind == ORDER_WATCH)
+		work_begin(node, work); /* it is bound: nobody asks whether it fits */
+	else if (order->part_count > 0)
 		work->asked = node_ask_measure(node);
 	else
 		admit_waiting(node);

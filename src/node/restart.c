@@ -78,6 +78,12 @@ static void lose(struct local_node *node, struct work *work)
 
 static void resolve(struct local_node *node, struct work *work, const struct found *found)
 {
+	if (work_is_watched(work) && work->kept.phase < WORK_OVER) {
+		/* Whether its pod is there is looked for again, also after a boot. */
+		if (work->kept.phase == WORK_STOPPING)
+			node_output(node, OUTPUT_NOTICE, work->kept.reservation_id);
+		return;
+	}
 	if (is_alive(work, found)) {
 		adopt(node, work, found);
 		return;

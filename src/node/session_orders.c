@@ -25,6 +25,17 @@ static void fill_parts(struct node_order *order, struct rows parts, struct order
 	order->part_count = parts.count;
 }
 
+static struct node_order watch_order(const struct task_order *from)
+{
+	return (struct node_order){ .kind = ORDER_WATCH,
+		                    .reservation_id = from->reservation_id,
+		                    .payload = from->pod,
+		                    .job_id = from->job_id,
+		                    .task = from->task,
+		                    .tasks = from->tasks,
+		                    .lease_loss = LEASE_KEEP };
+}
+
 static struct node_order task_order(const struct task_order *from,
                                     const struct session_lookup *lookup)
 {
@@ -77,7 +88,8 @@ static void send_start(struct session *session, int64_t now_ms, const struct eff
 		order = load_order(&effect->load, session->policy.grace_ms, lookup);
 		fill_parts(&order, effect->load.parts, parts, lookup);
 	} else {
-		order = task_order(&effect->order, lookup);
+		order = effect->order.pod ? watch_order(&effect->order)
+		                          : task_order(&effect->order, lookup);
 		fill_parts(&order, effect->order.parts, parts, lookup);
 	}
 	session_send_order(session, now_ms, &order, outputs);
@@ -124,6 +136,17 @@ static void send_move(struct session *session, int64_t now_ms, const struct effe
 	session_command(session, &command, 0, outputs);
 }
 
+static void refuse_watch(struct session *session, const struct task_order *order,
+                         struct session_outputs *outputs)
+{
+	struct command command = { .kind = COMMAND_TASK_REFUSED };
+
+	command.task.reservation_id = order->reservation_id;
+	command.task.message = "its node has an older agent, which does not follow pods";
+	command.task.node = session->name;
+	session_command(session, &command, 0, outputs);
+}
+
 void session_order(struct session *session, int64_t now_ms, const struct effect *effect,
                    const struct session_lookup *lookup, struct session_outputs *outputs)
 {
@@ -132,6 +155,13 @@ void session_order(struct session *session, int64_t now_ms, const struct effect 
 	session->lookup = *lookup;
 	switch (effect->kind) {
 	case EFFECT_START:
+		if (effect->order.pod && session->protocol < NODE_PROTOCOL_WATCH) {
+			refuse_watch(session, &effect->order, outputs);
+			break;
+		}
+		starts_hold(&session->starts, effect);
+		session_send_held(session, now_ms, outputs);
+		break;
 	case EFFECT_LOAD:
 		starts_hold(&session->starts, effect);
 		session_send_held(session, now_ms, outputs);

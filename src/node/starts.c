@@ -11,7 +11,7 @@ struct start_held {
 	struct start_held *next, *before;
 	int64_t reservation_id, tenant_id;
 	struct effect effect;
-	struct arena arena; /* of the texts and rows of a load; unused otherwise */
+	struct arena arena; /* of the texts and rows of a load, and of a pod's uid */
 	int64_t parts[];    /* of a start: an arena for each would be many times as large */
 };
 
@@ -42,6 +42,8 @@ static struct start_held *held_new(const struct effect *effect)
 	if (bytes > 0)
 		memcpy(held->parts, effect->order.parts.at, bytes);
 	held->effect.order.parts.at = held->parts;
+	if (effect->order.pod)
+		held->effect.order.pod = arena_string(&held->arena, effect->order.pod);
 	return held;
 }
 

@@ -168,8 +168,12 @@ static void stop_again(struct local_node *node, struct work *work, int64_t kill_
 void work_stop(struct local_node *node, struct work *work, enum end_reason reason, int64_t grace_ms,
                const char *message)
 {
+	if (work_is_watched(work) && reason != END_ORDERED)
+		return;
 	if (work->kept.memory != MEMORY_ON_GPU) /* it could not hear a notice */
 		grace_ms = 0;
+	if (work_is_watched(work)) /* its kubelet ends it */
+		grace_ms = TIME_MS_MAX;
 	int64_t kill_ms = min64(node_later(node, grace_ms), TIME_MS_MAX);
 
 	switch ((enum work_phase)work->kept.phase) {
@@ -190,7 +194,8 @@ void work_stop(struct local_node *node, struct work *work, enum end_reason reaso
 	work->kept.message = arena_string(&work->arena, message);
 	work->kept.stop_ms = node->now_ms;
 	work->kept.kill_ms = kill_ms;
-	work->next_late_ms = kill_ms + node->policy.late_repeat_ms;
+	work->next_late_ms = work_is_watched(work) ? node_later(node, node->policy.late_repeat_ms)
+	                                           : kill_ms + node->policy.late_repeat_ms;
 	work_write(node, work);
 	if (grace_ms > 0)
 		node_output(node, OUTPUT_NOTICE, work->kept.reservation_id);
@@ -470,6 +475,8 @@ static int64_t load_ends_ms(const struct work *work)
 
 static int64_t kill_due_ms(const struct work *work)
 {
+	if (work_is_watched(work))
+		return INT64_MAX;
 	if (work->kept.gone || work->next_kill_ms != INT64_MAX)
 		return work->next_kill_ms;
 	if (work->kept.phase == WORK_STOPPING)

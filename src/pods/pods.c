@@ -263,6 +263,23 @@ static void begin_if_all_is_there(struct pods *pods)
 	free_known(pods);
 }
 
+/* True if there were any. Those that cannot be taken in yet arrive again. */
+static bool take_in_arrivals(struct pods *pods)
+{
+	size_t count = pods->arrival_count;
+
+	for (size_t i = 0; i < count; i++) {
+		struct pod *pod = pods->arrivals[i];
+		if (!pod)
+			continue;
+		pod->queued = false;
+		pod_take_in(pods, pod);
+	}
+	pods->arrival_count -= count;
+	memmove(pods->arrivals, pods->arrivals + count, pods->arrival_count * sizeof(struct pod *));
+	return count > pods->arrival_count;
+}
+
 void pods_flush(struct pods *pods)
 {
 	begin_if_all_is_there(pods);
@@ -270,15 +287,7 @@ void pods_flush(struct pods *pods)
 		return;
 	release_the_gone(pods);
 	nodes_flush(pods);
-	for (size_t i = 0; i < pods->arrival_count; i++) {
-		struct pod *pod = pods->arrivals[i];
-		if (!pod)
-			continue;
-		pod->queued = false;
-		pod_take_in(pods, pod);
-	}
-	bool arrived = pods->arrival_count > 0;
-	pods->arrival_count = 0;
+	bool arrived = take_in_arrivals(pods);
 	if (arrived || pods->now_ms - pods->units_ms >= UNITS_MS) {
 		pods->units_ms = pods->now_ms;
 		units_time(pods);

@@ -37,6 +37,13 @@ struct pods_port {
 	bool (*gpu_uuid)(void *context, int64_t gpu_id, struct buffer *uuid);
 	int64_t (*tenant)(void *context, const char *name); /* 0: there is none */
 	bool (*node_has_agent)(void *context, const char *name);
+	/* The agent follows pods: it says when they run, and when their memory is free. */
+	bool (*node_is_watched)(void *context, const char *name);
+	/* What its agent says that it has; 0: there is none. */
+	void (*node_amounts)(void *context, const char *name, int64_t *cpu_milli,
+	                     int64_t *host_bytes);
+	/* START with the uid of a pod, or STOP, for the agent of its node. */
+	void (*order)(void *context, const struct effect *effect);
 	int64_t (*term)(void *context);
 	/* A sentence for the log. */
 	void (*note)(void *context, const char *sentence);

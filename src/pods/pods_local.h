@@ -66,7 +66,10 @@ struct unit_task {
 	char *node;             /* of its reservation */
 	char *uuids;            /* of its GPUs, with commas */
 	char *limits;           /* MiB of each, with commas */
-	bool named;             /* the node knows its GPUs by these names */
+	int64_t node_id;
+	struct effect start; /* to be passed to an agent; its rows are `parts` */
+	int64_t *parts;
+	bool named; /* the node knows its GPUs by these names */
 };
 
 enum unit_state {
@@ -182,6 +185,8 @@ void class_unuse(struct pods *pods, const char *name);
 void classes_flush(struct pods *pods);
 
 /* pods_pod.c */
+/* It is taken in with the next round. */
+void pod_arrives(struct pods *pods, struct pod *pod);
 void pod_take_in(struct pods *pods, struct pod *pod);
 void pod_released(struct pods *pods, struct pod *pod);
 void pods_adopt(struct pods *pods);
@@ -205,6 +210,9 @@ int64_t unit_least(const struct pods *pods, const struct unit *unit);
 
 /* pods_order.c */
 void order_forget(struct pods *pods, struct unit *unit, int place);
+/* The agent of the node, where it follows pods, does so with this one. */
+void order_watch(struct pods *pods, const struct pod *pod);
+bool pod_is_watched(const struct pods *pods, const struct pod *pod);
 /* Tells the core that the task's memory is free. */
 void order_released(struct pods *pods, struct unit *unit, int place, int64_t exit_code,
                     const char *message);

@@ -276,6 +276,15 @@ static void add_taken(struct pods *pods, const struct kube_node *node, json_t *s
 		}
 		buffer_free(&request.counts);
 	}
+	/* What the machine has and Kubernetes does not give. */
+	int64_t cpu_milli = 0, host_bytes = 0;
+	struct pod_request capacity;
+	pods->port.node_amounts(pods->port.context, node->name, &cpu_milli, &host_bytes);
+	if (pod_node_capacity(node->object, &capacity, &error)) {
+		facts->taken_cpu_milli += max64(cpu_milli - capacity.cpu_milli, 0);
+		facts->taken_host_bytes += max64(host_bytes - capacity.memory_bytes, 0);
+	}
+	buffer_free(&capacity.counts);
 	facts->taken_cpu_milli = min64(facts->taken_cpu_milli, CPU_MILLI_MAX);
 	facts->taken_host_bytes = min64(facts->taken_host_bytes, HOST_BYTES_MAX);
 }

@@ -96,7 +96,43 @@ void order_forget(struct pods *pods, struct unit *unit, int place)
 	free(task->node);
 	free(task->uuids);
 	free(task->limits);
+	free(task->parts);
 	task->node = task->uuids = task->limits = NULL;
+	task->parts = NULL;
+}
+
+static bool is_watched(const struct pods *pods, const char *node)
+{
+	return node && pods->port.node_is_watched(pods->port.context, node);
+}
+
+bool pod_is_watched(const struct pods *pods, const struct pod *pod)
+{
+	return pod->unit && is_watched(pods, pod->unit->tasks[pod->place].node);
+}
+
+void order_watch(struct pods *pods, const struct pod *pod)
+{
+	const struct unit_task *task = &pod->unit->tasks[pod->place];
+	struct effect effect = task->start;
+
+	if (pods->ending || !task->parts || !is_watched(pods, task->node))
+		return;
+	effect.order.parts.at = task->parts;
+	effect.order.pod = pod->uid;
+	pods->port.order(pods->port.context, &effect);
+}
+
+/* The agent confirms when nothing is left of it. */
+static void order_unwatch(struct pods *pods, const struct unit_task *task)
+{
+	struct effect effect = { .kind = EFFECT_STOP, .order = task->start.order };
+
+	effect.order.reservation_id = task->reservation_id;
+	effect.order.node_id = task->node_id;
+	effect.order.parts = (struct rows){ 0 };
+	if (!pods->ending)
+		pods->port.order(pods->port.context, &effect);
 }
 
 void order_released(struct pods *pods, struct unit *unit, int place, int64_t exit_code,
@@ -106,11 +142,14 @@ void order_released(struct pods *pods, struct unit *unit, int place, int64_t exi
 
 	if (!task->reservation_id)
 		return;
+	bool watched = is_watched(pods, task->node);
 	pods_send(pods, &(struct command){ .kind = COMMAND_TASK_EXITED,
 	                                   .task = { .reservation_id = task->reservation_id,
 	                                             .exit_code = exit_code,
 	                                             .message = message,
-	                                             .released = true } });
+	                                             .released = !watched } });
+	if (watched)
+		order_unwatch(pods, task);
 	order_forget(pods, unit, place);
 }
 
@@ -143,9 +182,16 @@ static void take_parts(struct pods *pods, struct unit_task *task, const struct t
 	}
 	buffer_text(&node, "");
 	pods->port.node_name(pods->port.context, order->node_id, &node);
+	size_t bytes = (size_t)order->parts.count * PART_WIDTH * sizeof(*task->parts);
 	free(task->node);
 	free(task->uuids);
 	free(task->limits);
+	free(task->parts);
+	task->parts = memory_alloc(bytes + 1);
+	if (bytes > 0)
+		memcpy(task->parts, order->parts.at, bytes);
+	task->start = (struct effect){ .kind = EFFECT_START, .order = *order };
+	task->node_id = order->node_id;
 	task->node = node.data;
 	task->uuids = uuids.data;
 	task->limits = limits.data;
@@ -183,10 +229,13 @@ static void order_start(struct pods *pods, struct unit *unit, const struct task_
 		return;
 	}
 	if (pod->binding == BINDING_DONE || pod->node) {
-		if (pod->node && strcmp(pod->node, task->node) == 0)
+		if (pod->node && strcmp(pod->node, task->node) == 0) {
+			pod->binding = BINDING_DONE;
+			order_watch(pods, pod);
 			pod_look_at_phase(pods, pod);
-		else
+		} else {
 			refuse(pods, unit, (int)order->task, "its pod is bound to another node");
+		}
 		return;
 	}
 	if (!writer_has(&pods->writer, pod->uid, WRITE_BIND))
@@ -202,6 +251,15 @@ static void order_stop(struct pods *pods, const struct task_order *order)
 	       unit->tasks[place].reservation_id != order->reservation_id)
 		place++;
 	if (!unit || place == unit->task_count) {
+		struct buffer node = { 0 };
+		struct effect effect = { .kind = EFFECT_STOP, .order = *order };
+		bool watched = pods->port.node_name(pods->port.context, order->node_id, &node) &&
+		               is_watched(pods, node.data);
+		buffer_free(&node);
+		if (watched) {
+			pods->port.order(pods->port.context, &effect);
+			return;
+		}
 		pods_send(pods,
 		          &(struct command){ .kind = COMMAND_MEMORY_RELEASED,
 		                             .task = { .reservation_id = order->reservation_id } });
@@ -282,6 +340,7 @@ static void bound(struct pods *pods, struct pod *pod)
 	}
 	free(pod->said);
 	pod->said = NULL;
+	order_watch(pods, pod);
 	if (task->stopping)
 		order_evict(pods, pod, false);
 	else

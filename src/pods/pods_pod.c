@@ -37,15 +37,20 @@ static bool is_leaving(const struct pod *pod)
 	return member_has(metadata_of(pod->object), "deletionTimestamp");
 }
 
+void pod_arrives(struct pods *pods, struct pod *pod)
+{
+	pod->queued = true;
+	array_reserve(pods->arrivals, pods->arrival_capacity, pods->arrival_count + 1);
+	pods->arrivals[pods->arrival_count++] = pod;
+}
+
 static void queue_arrival(struct pods *pods, struct pod *pod)
 {
 	if (pod->queued || pod->unit || pod->node || is_leaving(pod) ||
 	    pod_has_ended(pod->object) || !pods_are_ours(pods, pod->object) ||
 	    pod_is_gated(pod->object))
 		return;
-	pod->queued = true;
-	array_reserve(pods->arrivals, pods->arrival_capacity, pods->arrival_count + 1);
-	pods->arrivals[pods->arrival_count++] = pod;
+	pod_arrives(pods, pod);
 }
 
 static void forget_arrival(struct pods *pods, const struct pod *pod)
@@ -82,10 +87,14 @@ static void is_bound(struct pods *pods, struct pod *pod, const char *node)
 	if (!pod->unit)
 		return;
 	const struct unit_task *task = &pod->unit->tasks[pod->place];
-	if (task->reservation_id && task->node && strcmp(task->node, node) == 0)
+	bool right = task->reservation_id && task->node && strcmp(task->node, node) == 0;
+	if (right && pod->binding != BINDING_DONE) {
+		/* The watch may say so before the answer to the binding comes. */
 		pod->binding = BINDING_DONE;
-	else if (!task->ended && !known)
+		order_watch(pods, pod);
+	} else if (!right && !task->ended && !known) {
 		give_away(pods, pod);
+	}
 	/* It was told to stop while its binding was on its way. */
 	if (pod->unit && task->stopping && pod->binding == BINDING_DONE)
 		order_evict(pods, pod, true);
@@ -118,7 +127,8 @@ void pod_look_at_phase(struct pods *pods, struct pod *pod)
 	if (!task || !task->reservation_id || !pods->ready || pod->binding != BINDING_DONE)
 		return;
 	bool ended = pod_has_ended(pod->object);
-	if (!task->started && (ended || strcmp(phase, "Running") == 0)) {
+	bool runs = !pod_is_watched(pods, pod) && strcmp(phase, "Running") == 0;
+	if (!task->started && (ended || runs)) {
 		task->started = true;
 		pods_send(pods,
 		          &(struct command){ .kind = COMMAND_TASK_STARTED,
@@ -177,17 +187,20 @@ void pod_released(struct pods *pods, struct pod *pod)
 
 	/* Deleted by force on a node that does not answer: it may still run. */
 	if (task->reservation_id && pod->binding != BINDING_NONE && !pod_has_ended(pod->object) &&
-	    !node_can_tell(pods, pod)) {
+	    !pod_is_watched(pods, pod) && !node_can_tell(pods, pod)) {
 		pod->release_ms = pods->now_ms + pods->settings.force_release_ms;
 		array_reserve(pods->lingering, pods->lingering_capacity, pods->lingering_count + 1);
 		pods->lingering[pods->lingering_count++] = pod;
 		return;
 	}
 	bool evicted = task->stopping;
+	bool was_running = task->reservation_id > 0 && !evicted;
 	if (!evicted && !task->ended && !unit->is_group && unit->job_id &&
 	    unit->state == UNIT_QUEUED)
 		pods_send_job(pods, COMMAND_CANCEL, unit->job_id);
 	order_released(pods, unit, pod->place, 0, evicted ? "" : "its pod was deleted");
+	/* So the core was told: one that is made again while the others run is not part of it. */
+	task->ended |= was_running;
 	node_remove_pod(pods, pod);
 	unit_remove_pod(pods, pod);
 	pod_free(pod);
@@ -217,7 +230,7 @@ static void remove_pod(struct pods *pods, const json_t *object)
 	pod->gone = true;
 	/* A kubelet says how a pod ended before it lets it go. Where nobody said that, the pod was
 	 * deleted by force, and its processes may be there for a while. */
-	bool by_force = pod->node && !pod_has_ended(pod->object);
+	bool by_force = pod->node && !pod_has_ended(pod->object) && !pod_is_watched(pods, pod);
 	pod->release_ms = pods->now_ms + (by_force ? pods->settings.force_release_ms : 0);
 	array_reserve(pods->lingering, pods->lingering_capacity, pods->lingering_count + 1);
 	pods->lingering[pods->lingering_count++] = pod;
@@ -318,6 +331,7 @@ static void adopt_job(struct pods *pods, const struct known_job *known)
 			continue;
 		task->reservation_id = known->at[i].reservation_id;
 		task->stopping = known->at[i].stopping;
+		task->node_id = known->at[i].node_id;
 		map_put(&pods->reservations, task->reservation_id, unit);
 		buffer_clear(&node);
 		if (pods->port.node_name(pods->port.context, known->at[i].node_id, &node))

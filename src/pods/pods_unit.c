@@ -37,6 +37,7 @@ void unit_free(struct pods *pods, struct unit *unit)
 		free(task->node);
 		free(task->uuids);
 		free(task->limits);
+		free(task->parts);
 	}
 	not_vacant(pods, unit);
 	if (text_map_get(&pods->units, unit->key) == unit)
@@ -446,6 +447,18 @@ static char *join_of(const struct pods *pods, const struct pod *pod)
 	return text_print("%s %016llx", controller, (unsigned long long)hash);
 }
 
+/* A place for a pod that comes; -1: none. One with a reservation was decided before a restart: its
+ * start is ordered again. */
+static int open_place(const struct unit *unit)
+{
+	int place = vacancy(unit);
+
+	for (int i = 0; i < unit->task_count && place < 0; i++)
+		if (!unit->tasks[i].pod && !unit->tasks[i].ended)
+			place = i;
+	return place;
+}
+
 static void join_by_itself(struct pods *pods, struct pod *pod)
 {
 	char *join = join_of(pods, pod), *key = text_print(PODS_KEY "pod/%s", pod->uid);
@@ -453,8 +466,8 @@ static void join_by_itself(struct pods *pods, struct pod *pod)
 
 	if (!unit)
 		unit = find_vacant(pods, join);
-	if (unit && vacancy(unit) >= 0) {
-		unit_put_pod(pods, unit, vacancy(unit), pod);
+	if (unit && open_place(unit) >= 0) {
+		unit_put_pod(pods, unit, open_place(unit), pod);
 	} else if (!unit) {
 		unit = unit_new(pods, key);
 		append_pod(pods, unit, pod);
@@ -475,6 +488,21 @@ static bool unit_is_over(const struct unit *unit)
 	for (int i = 0; i < unit->task_count; i++)
 		ended += unit->tasks[i].ended;
 	return unit->state == UNIT_ENDED || (unit->task_count > 0 && ended == unit->task_count);
+}
+
+/* A place whose pod is on its way out: another that comes is to take it. */
+static bool will_be_vacant(const struct unit *unit)
+{
+	for (int i = 0; i < unit->task_count; i++) {
+		const struct unit_task *task = &unit->tasks[i];
+		const struct pod *pod = task->pod;
+		bool leaves =
+		    !pod || task->stopping || pod->gone || pod->evicting || pod->crossed ||
+		    member_has(json_object_get(pod->object, "metadata"), "deletionTimestamp");
+		if (leaves && !task->ended)
+			return true;
+	}
+	return false;
 }
 
 static void join_group(struct pods *pods, struct pod *pod, const struct pod_group *group)
@@ -500,11 +528,12 @@ static void join_group(struct pods *pods, struct pod *pod, const struct pod_grou
 	if (unit->state == UNIT_GATHERING) {
 		append_pod(pods, unit, pod);
 		unit->retry_ms = 0;
-	} else if (vacancy(unit) >= 0) {
-		unit_put_pod(pods, unit, vacancy(unit), pod);
+	} else if (open_place(unit) >= 0) {
+		unit_put_pod(pods, unit, open_place(unit), pod);
+	} else if (unit->state == UNIT_ASKED || will_be_vacant(unit)) {
+		pod_arrives(pods, pod); /* again */
 	} else {
 		join_by_itself(pods, pod); /* above what the group starts with */
-		return;
 	}
 }
 
@@ -532,9 +561,7 @@ static void give_up(struct pods *pods, struct unit *unit)
 		/* Those that are left begin a group of their own. */
 		unit->tasks[i].pod = NULL;
 		pod->unit = NULL;
-		pod->queued = true;
-		array_reserve(pods->arrivals, pods->arrival_capacity, pods->arrival_count + 1);
-		pods->arrivals[pods->arrival_count++] = pod;
+		pod_arrives(pods, pod);
 	}
 	if (unit_filled(unit) == 0)
 		unit_free(pods, unit);

@@ -26,8 +26,8 @@ struct exchange_state {
 	struct buffer body;
 	size_t body_size, buffered; /* arrived in all; counted in the loop's buffered_bytes */
 	struct query_parameter *parameters; /* made for the first query */
-	char client[IP_TEXT_MAX]; /* where a proxy says whom it speaks for */
-	int64_t content_length;   /* -1: not said */
+	char client[IP_TEXT_MAX];           /* where a proxy says whom it speaks for */
+	int64_t content_length;             /* -1: not said */
 	int64_t began_ms, last_body_ms;
 	int64_t taken_ms; /* HTTP/2: when the client last took something of the answer */
 

@@ -1,5 +1,7 @@
 """Jobs that are suspended and resumed: the real scheduler and agents, simulated GPUs."""
 
+from stub import NVML_STANDIN
+
 COUNT = "i=0; while :; do i=$((i+1)); echo $i; sleep 0.05; done"
 
 
@@ -82,6 +84,8 @@ def test_a_suspended_job_survives_its_agent_and_can_be_cancelled(cluster):
     cluster.await_state(job, "running")
     act(cluster, job, "suspend")
     cluster.await_state(job, "suspended")
+    # It stands still when its GPU is free, which is a moment later.
+    cluster.await_state(cluster.submit("exit 0", gpu_count=1), "completed")
     counted = lines(cluster, job)
     agent.kill()
     agent.start()
@@ -97,3 +101,67 @@ def test_a_suspended_job_survives_its_agent_and_can_be_cancelled(cluster):
     cluster.await_state(job, "cancelled")
     last = cluster.submit("exit 0", gpu_count=1)
     cluster.await_state(last, "completed")
+
+
+UUID = "GPU-57000000-0000-0000-0000-000000000000"
+
+
+class Driver:
+    """A stand-in for NVIDIA's libraries: which process has memory, and where that is."""
+
+    def __init__(self, directory, monkeypatch):
+        self.states, self.nvml = directory / "states", directory / "nvml"
+        self.states.mkdir()
+        self.measure()
+        monkeypatch.setenv("CUDA_DRIVER_LIBRARY", str(NVML_STANDIN.with_name("libcuda_checkpoint_standin.so")))
+        monkeypatch.setenv("CUDA_STANDIN_STATE", str(self.states))
+
+    def measure(self, pid=None, mib=0):
+        lines = [f"gpu {UUID} 16384 100000 50"] + ([f"process {UUID} {pid} {mib}"] if pid else [])
+        new = self.nvml.with_suffix(".new")
+        new.write_text("\n".join(lines) + "\n")
+        new.rename(self.nvml)
+
+    def uses(self, pid, mib):
+        (self.states / str(pid)).write_text("0")
+        self.measure(pid, mib)
+
+    def state(self, pid):
+        return {"0": "running", "1": "locked", "2": "away"}.get((self.states / str(pid)).read_text())
+
+
+def suspended_by_the_driver(cluster, driver):
+    cluster.agent(gpus=None, nvml=driver.nvml)
+    job = cluster.submit("echo $$; " + COUNT, gpu_memory_mb=1024)
+    cluster.await_state(job, "running")
+    pid = int(cluster.wait(lambda: lines(cluster, job) >= 5 and cluster.logs(job).split()[0]))
+    driver.uses(pid, 1000)
+    cluster.wait(lambda: cluster.job(job)["peak_gpu_memory_mb"] == 1000)
+    answer = act(cluster, job, "suspend")
+    assert answer.status == 200, answer
+    return job, pid
+
+
+def test_the_agent_moves_memory_by_the_driver_and_back(cluster, tmp_path, monkeypatch):
+    driver = Driver(tmp_path, monkeypatch)
+    job, pid = suspended_by_the_driver(cluster, driver)
+    cluster.wait(lambda: driver.state(pid) == "away")
+    driver.measure()
+    cluster.await_state(cluster.submit("exit 0", gpu_count=1), "completed")
+    counted = lines(cluster, job)
+    act(cluster, job, "resume")
+    cluster.wait(lambda: driver.state(pid) == "running")
+    driver.measure(pid, 1000)
+    cluster.await_state(job, "running")
+    cluster.wait(lambda: lines(cluster, job) > counted)
+
+
+def test_what_the_driver_says_when_it_refuses_is_the_jobs_message(cluster, tmp_path, monkeypatch):
+    driver = Driver(tmp_path, monkeypatch)
+    monkeypatch.setenv("CUDA_STANDIN", "checkpoint")
+    job, pid = suspended_by_the_driver(cluster, driver)
+    cluster.wait(lambda: "too little host memory" in (cluster.job(job)["message"] or ""))
+    cluster.await_state(job, "running")
+    assert driver.state(pid) == "running"
+    counted = lines(cluster, job)
+    cluster.wait(lambda: lines(cluster, job) > counted)

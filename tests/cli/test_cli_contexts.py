@@ -102,7 +102,9 @@ def test_a_model_with_a_command_of_its_own_is_loaded_and_leased(cli, cluster):
     assert "created" in cli("models", "create", "own", "--gpu-memory", "1G", "--command", serve)
     assert json.loads(cli("models", "get", "own", "-o", "json"))["runtime"] == "custom"
     lease = json.loads(cli("models", "lease", "own", "--wait", "30s", "-o", "json"))
-    with urllib.request.urlopen(f"http://{lease['address'].rpartition('//')[2]}/health") as answer:
+    address = f"http://{lease['address'].rpartition('//')[2]}/health"
+    key = {"Authorization": f"Bearer {lease['key']}"}
+    with urllib.request.urlopen(urllib.request.Request(address, headers=key)) as answer:
         assert answer.status == 200
     assert "own" in cli("slots")
     cli("models", "release", lease["lease_id"])

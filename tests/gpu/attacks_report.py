@@ -138,17 +138,17 @@ def seconds(value):
     return "-" if value is None else f"{value:.2f} s"
 
 
-def print_row(name, alone, beside, lost):
+def print_row(name, alone, lost):
     mark = "" if alone.is_good() else " **"
     print(f"| {name} | {alone.taken} | {alone.beyond}{mark} | {seconds(alone.noticed_s)} | "
-          f"{seconds(alone.stopped_s)} | {beside.taken if beside else '-'} | {lost} |", flush=True)
+          f"{seconds(alone.stopped_s)} | {lost} |", flush=True)
 
 
 def main():
     names = sys.argv[3:] or ATTACKS + LEAVING
     cluster = Cluster(BUNDLE, OUT)
     meter = Meter()
-    rows, lost, beside = {}, {}, {}
+    rows, lost = {}, {}
     try:
         def settle(base):
             deadline = time.monotonic() + 5
@@ -160,11 +160,14 @@ def main():
             rows[name] = attack(cluster, meter, name, settle)
             print(f"# {name}: {vars(rows[name])} at {time.monotonic() - began:.0f} s", file=sys.stderr,
                   flush=True)
+        idle = meter.used()
         neighbor = Neighbor(cluster, 900)
         for name in names:
             before = neighbor.counts()
-            # The neighbor's turns rise above the mark: only its failures count here.
-            beside[name] = attack(cluster, meter, name, lambda base: time.sleep(0.5))
+            # The neighbor's turns rise above the mark: only its failures count here. What is left of
+            # an attack must not be counted for the next.
+            attack(cluster, meter, name, lambda base: settle(idle + NEIGHBOR_MIB))
+            cluster.wait(lambda: cluster.gpus()[0]["releasing_memory"] == 0, "its memory is back", 20)
             after = neighbor.counts()
             lost[name] = f"{after[0] - before[0]} of {after[1] - before[1]}"
             print(f"# {name} beside: lost {lost[name]} at {time.monotonic() - began:.0f} s",
@@ -172,10 +175,10 @@ def main():
         told = cluster.events(neighbor.job)
         said = cluster.job(neighbor.job)["message"]
     finally:
-        print("| attack | taken | beyond the limit | noticed after | stopped after | rise beside a neighbor "
-              "| neighbor's failed allocations |\n|---|---|---|---|---|---|---|")
+        print("| attack | taken | beyond the limit | noticed after | stopped after | neighbor's failed "
+              "allocations |\n|---|---|---|---|---|---|")
         for name, seen in rows.items():
-            print_row(name, seen, beside.get(name), lost.get(name, "-"))
+            print_row(name, seen, lost.get(name, "-"))
         cluster.stop()
     good = sum(seen.is_good() for seen in rows.values())
     print(f"\nThe neighbor was told {told.count('task_crowded')} times; its message: {said}")

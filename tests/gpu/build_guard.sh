@@ -16,5 +16,5 @@ done
 gcc "${options[@]}" -fPIC -fvisibility=hidden -shared -Wl,-Bsymbolic,-z,now \
 	-o "$directory/libgpuguard.so" "${library[@]}"
 gcc "${options[@]}" -o "$directory/gpu-guard-run" src/guard/run.c \
-	src/guard/budget/{budget,lock,process,segment,share,size,system,uuid,watch}.c \
+	src/guard/budget/{budget,heir,lock,process,segment,share,size,system,uuid,watch}.c \
 	src/base/*.c

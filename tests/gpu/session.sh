@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # session.sh BUNDLE DIRECTORY PART... - parts of what is to be tried on a machine with an NVIDIA GPU, in
-# one call: attacks, cycles, suspend, cost, agent, guard. Each leaves its table in DIRECTORY/PART.md, what
-# went to the terminal in DIRECTORY/PART.txt, and the rest in DIRECTORY/raw.tar.gz. BUNDLE is what
+# one call: attacks, cycles, suspend, cost, agent, guard; 'attacks:plain,fdstash' runs those alone. Each
+# leaves its table in DIRECTORY/PART.md, and all else in DIRECTORY/raw.tar.gz. BUNDLE is what
 # bundle.sh made; an earlier build of the guard in BUNDLE/before is what cost compares with.
 set -uo pipefail
 cd "$(dirname "$0")/../.."
@@ -37,8 +37,9 @@ for part in "${@:3}"; do
 	cost) cost ;;
 	guard) tests/gpu/guard.sh "$raw/$part" ;;
 	*) "tests/gpu/$name.sh" "$bundle" "$raw/$part" "${words[@]}" ;;
-	esac >"$out/$name.md" 2>"$out/$name.txt"
+	esac >"$out/$name.md" 2>"$raw/$name.txt"
 	echo "== $part: $((SECONDS - began)) s, $(tail -n 1 "$out/$name.md")"
-	tail -n 40 "$out/$name.md"
+	tail -n 50 "$out/$name.md"
+	tail -n 20 "$raw/$name.txt"
 	tar -C "$raw" --exclude=data --exclude=tree --exclude='*/agent/*' -czf "$out/raw.tar.gz" . 2>/dev/null
 done

@@ -13,6 +13,8 @@ from cluster import Cluster, smi
 BUNDLE, OUT = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]).resolve()
 HERE = pathlib.Path(__file__).resolve().parent
 
+OTHER_MIB = 128000  # does not fit beside the suspended job's memory
+
 TORCH = f"""#!{sys.executable}
 import time, torch
 torch.manual_seed(1)
@@ -63,8 +65,8 @@ def there_and_back(cluster, job):
     count = rights(cluster, job)
     time.sleep(1)
     assert rights(cluster, job) == count, "it runs while it is suspended"
-    other = cluster.submit([sys.executable, HERE / "hold.py", 100000, 1], gpu_memory_mb=102400)
-    assert cluster.state(other, "completed", "failed")["state"] == "completed", cluster.logs_of(other)
+    other = cluster.submit([sys.executable, HERE / "hold.py", 60000, 1], gpu_memory_mb=OTHER_MIB)
+    assert cluster.state(other, "completed", "failed", seconds=25)["state"] == "completed", cluster.logs_of(other)
     began = time.monotonic()
     act(cluster, job, "resume")
     cluster.state(job, "running", seconds=90)
@@ -74,7 +76,7 @@ def there_and_back(cluster, job):
     cluster.ask("DELETE", f"/api/v1/jobs/{job}")
     cluster.state(job, "cancelled")
     return (f"{before} MiB in use, {away} while it was away, {back} after: out {out_s:.1f} s, back "
-            f"{back_s:.1f} s; a job of 102400 MiB ran meanwhile; the memory was right at every look")
+            f"{back_s:.1f} s; a job of {OTHER_MIB} MiB ran meanwhile; the memory was right at every look")
 
 
 def plain(gib):
@@ -139,6 +141,19 @@ def shared(cluster):
     return text
 
 
+def explain(cluster):
+    """What is known where a step fails; the next begins without its jobs."""
+    for job in cluster.ask("GET", "/api/v1/jobs")["jobs"]:
+        if job["state"] in ("completed", "cancelled"):
+            continue
+        its = job["job_id"]
+        print(f"{its} {job['state']} {job['message']}\n{cluster.logs_of(its)[-300:]}\n"
+              f"{cluster.ask('GET', f'/api/v1/jobs/{its}/why')}", file=sys.stderr)
+        cluster.ask("DELETE", f"/api/v1/jobs/{its}")
+        cluster.state(its, "completed", "cancelled", "failed")
+    print(f"{cluster.gpus()}\n{(OUT / 'agent.log').read_text()[-2000:]}", file=sys.stderr, flush=True)
+
+
 STEPS = [
     ("a job of 8 GiB", plain(8)),
     ("a job of 40 GiB", plain(40)),
@@ -162,6 +177,7 @@ def main():
             except Exception as error:  # each step is judged by itself
                 failed += 1
                 print(f"| {name} | FAILED | {type(error).__name__}: {error} |", flush=True)
+                explain(cluster)
     finally:
         cluster.stop()
     print(f"{passed} passed, {failed} failed")

@@ -15,6 +15,7 @@ from pods import Pods, await_that
 MAPS = "/api/v1/namespaces/default/configmaps"
 MEMORY = 46068
 END_S = int(os.environ.get("KUBE_CHURN_END_S", "300"))
+SEED = int(os.environ.get("KUBE_CHURN_SEED", "1"))
 WAITING_MAX = 60  # sets that have not ended
 
 
@@ -61,9 +62,9 @@ class Set:
 
 
 class Churn:
-    def __init__(self, plane, directory, seconds, kills, server_kills, shares_nodes, seed=1):
+    def __init__(self, plane, directory, seconds, kills, server_kills, shares_nodes):
         self.plane, self.directory, self.seconds = plane, directory, seconds
-        self.shares_nodes, self.random = shares_nodes, random.Random(seed)
+        self.shares_nodes, self.random = shares_nodes, random.Random(SEED)
         self.kills_left, self.server_kills_left = kills, server_kills
         self.sets, self.number, self.served = {}, 0, 0
         self.counts = collections.Counter()

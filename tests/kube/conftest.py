@@ -3,6 +3,7 @@ scripts/kube-tests has one."""
 
 import os
 import pathlib
+import signal
 import sys
 
 import pytest
@@ -26,6 +27,10 @@ def api():
 
 @pytest.fixture(scope="session")
 def control_plane(tmp_path_factory):
+    def interrupted(number, frame):
+        raise KeyboardInterrupt
+    # Its processes are nobody's children: they end with the tests, however these end.
+    signal.signal(signal.SIGTERM, interrupted)
     plane = ControlPlane(tmp_path_factory.mktemp("control-plane"))
     yield plane
     plane.down()

@@ -348,3 +348,40 @@ def test_a_pod_gives_way_where_another_scheduler_bound_one_at_the_same_time(api,
     await_that(lambda: unschedulable(api, "ours-again"), "an explanation")
     api.finish_pod("theirs")
     pods.await_bound("ours-again", 1)
+
+
+def test_a_group_stays_whole_where_new_pods_come_before_the_old_ones_have_left(api, start):
+    api.create("nodes", node("a", gpus=4))
+    pods = start(force_release_ms=3000)
+    for i in range(4):
+        api.create("pods", member("g", 4, f"g-{i}", owner="set"))
+    pods.await_bound("g-", 4)
+    await_that(lambda: pods.job_of("g-0")["state"] == "running", "a running group")
+    # Deleted without a last word: their memory counts for a while.
+    for i in range(4):
+        api.delete_pod(f"g-{i}", terminal=False)
+        api.create("pods", member("g", 4, f"again-{i}", owner="set"))
+    pods.await_bound("again-", 4)
+    jobs = {p["metadata"]["annotations"]["gpu-scheduler.io/job"] for p in api.bound("again-")}
+    assert len({job.split("/")[0] for job in jobs}) == 1 and len(jobs) == 4
+
+
+def test_pods_that_were_decided_and_not_bound_before_a_kill_are_bound_after_it(api, start):
+    api.create("nodes", node("a"))
+    asked = []
+
+    def swallow(method, path):
+        if path.endswith("/binding"):
+            asked.append(path)
+            raise Refused(503, "not now")
+    api.fault = swallow
+    pods = start()
+    api.create("pods", pod("single", 1))
+    for i in range(4):
+        api.create("pods", member("g", 4, f"g-{i}"))
+    await_that(lambda: len(set(asked)) == 5, "five decisions")
+    pods.scheduler.kill()
+    api.fault = lambda method, path: None
+    pods.scheduler.start()
+    pods.await_bound("single", 1)
+    pods.await_bound("g-", 4)

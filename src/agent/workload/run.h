@@ -42,7 +42,8 @@ struct run_settings {
 	bool slot_networks;            /* those have network namespaces of their own */
 	struct output_limits output;
 	bool errors_apart;
-	bool simulated; /* the GPUs are: nothing is there to give to containers */
+	const char *pod_cgroups; /* where the cgroups of pods are mounted */
+	bool simulated;          /* the GPUs are: nothing is there to give to containers */
 };
 
 /* What the payload of a task says, as far as this node reads it. */

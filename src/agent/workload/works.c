@@ -337,7 +337,9 @@ void works_notice(struct works *works, int64_t reservation_id)
 {
 	struct work_process *process = works_find(works, reservation_id);
 
-	if (!process || process->gone || works_start_cancel(process))
+	if (process && works_is_pod(process))
+		process->stopping = true;
+	if (!process || process->gone || works_is_pod(process) || works_start_cancel(process))
 		return;
 	if (!first_lives(process)) {
 		cgroup_signal(&process->group, SIGTERM);
@@ -355,7 +357,7 @@ void works_freeze(struct works *works, int64_t reservation_id)
 {
 	struct work_process *process = works_find(works, reservation_id);
 
-	if (process && !process->gone && !process->queued)
+	if (process && !process->gone && !process->queued && !works_is_pod(process))
 		cgroup_freeze(&process->group, true);
 }
 
@@ -363,7 +365,7 @@ void works_kill(struct works *works, int64_t reservation_id)
 {
 	struct work_process *process = works_find(works, reservation_id);
 
-	if (process && !process->gone && !works_start_cancel(process))
+	if (process && !process->gone && !works_is_pod(process) && !works_start_cancel(process))
 		cgroup_kill(&process->group);
 }
 

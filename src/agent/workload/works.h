@@ -49,6 +49,8 @@ void works_kill(struct works *works, int64_t reservation_id);
  * freezes it; and back. */
 void works_suspend(struct works *works, const struct node_order *order);
 void works_resume(struct works *works, const struct node_order *order);
+/* A child of the agent has ended, with a status as of waitpid(). */
+void works_child_ended(struct works *works, pid_t pid, int status);
 void works_warn(struct works *works, int64_t reservation_id, const char *message);
 /* It has ended and was reported: forgets everything but its output. */
 void works_erase(struct works *works, int64_t reservation_id);
@@ -77,8 +79,10 @@ struct works_slot {
 bool works_slot(const struct works *works, int64_t reservation_id, struct works_slot *slot);
 
 /* Appends struct work_keeper, for works_owner. */
+#define POD_UID_SIZE 64
 struct work_keeper {
 	int64_t reservation_id, keeper;
+	char pod[POD_UID_SIZE]; /* uid of the pod that it is; "" : it is none */
 };
 void works_keepers(const struct works *works, struct buffer *keepers);
 /* In any thread: whose process that is; 0: nobody's. */

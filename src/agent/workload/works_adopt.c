@@ -173,6 +173,13 @@ void works_adopt(struct works *works, const struct node_order *order, const stru
 	if (process->order)
 		return;
 	process->order = node_order_copy(&process->arena, order);
+	if (works_is_pod(process)) {
+		works_watch_pod(process);
+		process->started = kept->phase > WORK_STARTING;
+		process->stopping = kept->phase >= WORK_STOPPING;
+		process->gone = kept->gone;
+		return;
+	}
 	recall_plan(process);
 	process->started = true;
 	process->exited = process->status.exited;

@@ -32,6 +32,8 @@ struct work_process {
 	bool away;               /* that is in host memory */
 	uv_timer_t *look;        /* for processes that are left when the keeper is not */
 	int64_t checkpoint_mark; /* of the last one that was seen */
+	char pod[POD_UID_SIZE];  /* its uid; "" : it is no pod */
+	bool stopping;           /* a pod that has ended, as the scheduler says */
 };
 
 struct works {
@@ -56,6 +58,13 @@ void works_unwatch(struct watched **watched);
 void works_tell(struct work_process *process, enum input_kind kind, struct work_event event);
 /* The pipe to its keeper is readable. */
 void works_report_ready(uv_poll_t *poll, int status, int events);
+
+/* works_pod.c */
+/* Its order is there. */
+void works_watch_pod(struct work_process *process);
+bool works_is_pod(const struct work_process *process);
+void works_look_for_pod(struct work_process *process);
+int64_t works_owner_of_pod(const struct buffer *keepers, pid_t pid);
 
 /* works_start.c */
 void works_starter_open(struct works *works);

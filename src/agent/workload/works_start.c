@@ -300,6 +300,10 @@ void works_start(struct works *works, const struct node_order *order)
 		return;
 	struct work_process *process = works_add(works, order->reservation_id);
 	process->order = node_order_copy(&process->arena, order);
+	if (works_is_pod(process)) {
+		works_watch_pod(process);
+		return;
+	}
 	process->queued = true;
 	process->before_queued = works->last_queued;
 	if (works->last_queued)

@@ -1,9 +1,13 @@
 /* works_suspend.c - GPU memory of tasks that goes to host memory and comes back */
+#include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "agent/gpu/checkpoint.h"
 #include "agent/host/file.h"
@@ -12,15 +16,16 @@
 
 #define SAID_MOST 400
 
-/* A move that is under way. The process may be forgotten meanwhile. */
+/* A move that is under way: by a program, with a pipe to what it says, or by a timer alone. It is
+ * done when the program has ended and the pipe has. The process may be forgotten meanwhile. */
 struct works_move {
-	uv_process_t program;
-	uv_pipe_t pipe;
-	uv_timer_t timer;
+	pid_t program; /* 0: none */
+	union {
+		uv_pipe_t pipe;
+		uv_timer_t timer;
+	};
 	struct work_process *process; /* NULL: it was forgotten */
-	bool back;
-	int open; /* handles that are not closed */
-	bool ended;
+	bool back, ended, said_all;
 	int64_t status;
 	char said[SAID_MOST];
 	size_t said_size;
@@ -28,10 +33,7 @@ struct works_move {
 
 static void move_closed(uv_handle_t *handle)
 {
-	struct works_move *move = handle->data;
-
-	if (--move->open == 0)
-		free(move);
+	free(handle->data);
 }
 
 static void move_close(uv_handle_t *handle)
@@ -42,9 +44,14 @@ static void move_close(uv_handle_t *handle)
 
 void works_move_leave(struct work_process *process)
 {
-	if (process->move)
-		process->move->process = NULL;
+	struct works_move *move = process->move;
+
 	process->move = NULL;
+	if (!move)
+		return;
+	move->process = NULL;
+	if (move->program > 0)
+		move_close((uv_handle_t *)&move->pipe);
 }
 
 /* Host memory that it may use from here on. Of one without a limit, that stays so. */
@@ -126,80 +133,124 @@ static void move_not_begun(uv_timer_t *timer)
 	move_close((uv_handle_t *)timer);
 }
 
-static void move_exited(uv_process_t *program, int64_t status, int signal)
+static void move_finish(struct works_move *move)
 {
-	struct works_move *move = program->data;
-
-	move->status = signal ? CHECKPOINT_LOST : status;
+	INVARIANT(move->ended && move->said_all && move->process);
+	move->said[move->said_size] = '\0';
+	move->said[strcspn(move->said, "\n")] = '\0';
 	move_ended(move);
 	move_close((uv_handle_t *)&move->pipe);
-	move_close((uv_handle_t *)program);
+}
+
+void works_child_ended(struct works *works, pid_t pid, int status)
+{
+	for (size_t i = 0; i < works->count; i++) {
+		struct works_move *move = works->list[i]->move;
+		if (!move || move->program != pid)
+			continue;
+		move->ended = true;
+		move->status = WIFEXITED(status) ? WEXITSTATUS(status) : CHECKPOINT_LOST;
+		if (move->said_all)
+			move_finish(move);
+		return;
+	}
 }
 
 static void move_room(uv_handle_t *handle, size_t suggested, uv_buf_t *buffer)
 {
+	static char rest[256]; /* what nobody reads */
 	struct works_move *move = handle->data;
+	size_t room = sizeof(move->said) - 1 - move->said_size;
 
 	(void)suggested;
-	*buffer = uv_buf_init(move->said + move->said_size,
-	                      (unsigned)(sizeof(move->said) - 1 - move->said_size));
+	*buffer = room > 0 ? uv_buf_init(move->said + move->said_size, (unsigned)room)
+	                   : uv_buf_init(rest, sizeof(rest));
 }
 
 static void move_says(uv_stream_t *stream, ssize_t size, const uv_buf_t *buffer)
 {
 	struct works_move *move = stream->data;
 
-	(void)buffer;
-	if (size < 0 || move->said_size + (size_t)size >= sizeof(move->said) - 1) {
-		uv_read_stop(stream);
+	if (size > 0 && buffer->base == move->said + move->said_size)
+		move->said_size += (size_t)size;
+	if (size >= 0)
 		return;
-	}
-	move->said_size += (size_t)size;
-	move->said[strcspn(move->said, "\n")] = '\0';
+	uv_read_stop(stream);
+	move->said_all = true;
+	if (move->ended)
+		move_finish(move);
 }
 
-static int move_spawn(struct works_move *move, const char *program)
+/* Starts it with its errors in the pipe and our signals as usual. 0 or an error number. */
+static int spawn_program(const char *program, char *const *arguments, int errors, pid_t *pid)
 {
-	struct work_process *process = move->process;
-	struct buffer pids = { 0 };
-	struct arena arena = { 0 };
+	posix_spawn_file_actions_t files;
+	posix_spawnattr_t attributes;
+	sigset_t none, all;
 
-	cgroup_processes(&process->group, &pids);
+	sigemptyset(&none);
+	sigfillset(&all);
+	posix_spawn_file_actions_init(&files);
+	posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+	posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+	posix_spawn_file_actions_adddup2(&files, errors, STDERR_FILENO);
+	posix_spawnattr_init(&attributes);
+	posix_spawnattr_setsigmask(&attributes, &none);
+	posix_spawnattr_setsigdefault(&attributes, &all);
+	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+	int failed = posix_spawnp(pid, program, &files, &attributes, arguments, environ);
+	posix_spawnattr_destroy(&attributes);
+	posix_spawn_file_actions_destroy(&files);
+	return failed;
+}
+
+/* Its processes, as the arguments of the program that moves their memory; NULL: none are known. */
+static char **move_arguments(struct arena *arena, const struct works_move *move,
+                             const char *program)
+{
+	struct buffer pids = { 0 };
+
+	cgroup_processes(&move->process->group, &pids);
 	size_t count = pids.size / sizeof(int64_t);
-	if (count == 0) { /* without a cgroup its processes are not known */
-		buffer_free(&pids);
-		return UV_ESRCH;
-	}
-	char **arguments = arena_alloc(&arena, (count + 3) * sizeof(*arguments));
-	arguments[0] = (char *)program;
-	arguments[1] = move->back ? "resume" : "suspend";
+	char **arguments = count > 0 ? arena_alloc(arena, (count + 3) * sizeof(*arguments)) : NULL;
 	for (size_t i = 0; i < count; i++) {
 		int64_t pid;
 		char text[24];
 		memcpy(&pid, pids.data + i * sizeof(pid), sizeof(pid));
 		snprintf(text, sizeof(text), "%" PRId64, pid);
-		arguments[i + 2] = arena_string(&arena, text);
+		arguments[i + 2] = arena_string(arena, text);
 	}
-	arguments[count + 2] = NULL;
-	uv_stdio_container_t files[3] = {
-		{ .flags = UV_IGNORE },
-		{ .flags = UV_IGNORE },
-		{ .flags = UV_CREATE_PIPE | UV_WRITABLE_PIPE,
-		  .data.stream = (uv_stream_t *)&move->pipe },
-	};
-	uv_process_options_t options = { .file = program,
-		                         .args = arguments,
-		                         .exit_cb = move_exited,
-		                         .stdio = files,
-		                         .stdio_count = 3 };
-	uv_pipe_init(process->works->settings.loop, &move->pipe, 0);
-	move->open = 2;
-	int failed = uv_spawn(process->works->settings.loop, &move->program, &options);
-	if (failed == 0)
-		uv_read_start((uv_stream_t *)&move->pipe, move_room, move_says);
+	if (arguments) {
+		arguments[0] = arena_string(arena, program);
+		arguments[1] = move->back ? "resume" : "suspend";
+		arguments[count + 2] = NULL;
+	}
 	buffer_free(&pids);
+	return arguments;
+}
+
+static bool move_spawn(struct works_move *move, const char *program)
+{
+	struct arena arena = { 0 };
+	int ends[2] = { -1, -1 };
+	char **arguments = move_arguments(&arena, move, program);
+	bool begun = arguments && pipe2(ends, O_CLOEXEC) == 0 &&
+	             spawn_program(program, arguments, ends[1], &move->program) == 0;
+
 	arena_free(&arena);
-	return failed;
+	if (ends[1] >= 0)
+		close(ends[1]);
+	if (!begun) {
+		move->program = 0;
+		if (ends[0] >= 0)
+			close(ends[0]);
+		return false;
+	}
+	uv_pipe_init(move->process->works->settings.loop, &move->pipe, 0);
+	uv_pipe_open(&move->pipe, ends[0]);
+	move->pipe.data = move;
+	uv_read_start((uv_stream_t *)&move->pipe, move_room, move_says);
+	return true;
 }
 
 static char *checkpoint_program(const struct works *works)
@@ -210,30 +261,29 @@ static char *checkpoint_program(const struct works *works)
 	             : file_path("gpu-checkpoint");
 }
 
+static void move_later(struct works_move *move, uv_timer_cb then)
+{
+	uv_timer_init(move->process->works->settings.loop, &move->timer);
+	move->timer.data = move;
+	uv_timer_start(&move->timer, then, 0, 0);
+}
+
 static void move_begin(struct work_process *process, bool back)
 {
 	struct works *works = process->works;
 	struct works_move *move = NEW(struct works_move);
 	bool simulated = strcmp(works->settings.source->kind->name, "fake") == 0;
 
-	*move = (struct works_move){ .process = process, .back = back, .open = 1 };
-	move->program.data = move->pipe.data = move->timer.data = move;
+	*move = (struct works_move){ .process = process, .back = back };
 	process->move = move;
 	if (simulated) {
-		uv_timer_init(works->settings.loop, &move->timer);
-		uv_timer_start(&move->timer, move_simulated, 0, 0);
+		move_later(move, move_simulated);
 		return;
 	}
 	char *program = checkpoint_program(works);
-	int failed = move_spawn(move, program);
+	if (!move_spawn(move, program))
+		move_later(move, move_not_begun);
 	free(program);
-	if (failed == 0)
-		return;
-	move->open = 3;
-	move_close((uv_handle_t *)&move->pipe);
-	move_close((uv_handle_t *)&move->program);
-	uv_timer_init(works->settings.loop, &move->timer);
-	uv_timer_start(&move->timer, move_not_begun, 0, 0);
 }
 
 void works_suspend(struct works *works, const struct node_order *order)

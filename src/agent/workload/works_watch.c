@@ -63,7 +63,12 @@ void works_keepers(const struct works *works, struct buffer *keepers)
 {
 	for (size_t i = 0; i < works->count; i++) {
 		const struct work_process *process = works->list[i];
-		struct work_keeper keeper = { process->reservation_id, process->status.keeper };
+		struct work_keeper keeper = { process->reservation_id, process->status.keeper, "" };
+		if (works_is_pod(process)) {
+			memcpy(keeper.pod, process->pod, sizeof(keeper.pod));
+			buffer_bytes(keepers, &keeper, sizeof(keeper));
+			continue;
+		}
 		if (process->status.pid > 0 && keeper.keeper <= 0)
 			keeper.keeper = process_parent((pid_t)process->status.pid);
 		if (keeper.keeper > 1)
@@ -75,12 +80,14 @@ int64_t works_owner(const struct cgroups *cgroups, const struct buffer *keepers,
 {
 	int64_t id = cgroups_of_process(cgroups, pid);
 
+	if (id == 0)
+		id = works_owner_of_pod(keepers, pid);
 	for (int i = 0; id == 0 && i < PARENTS_MAX && pid > 1; i++) {
 		for (size_t at = 0; at < keepers->size && id == 0;
 		     at += sizeof(struct work_keeper)) {
 			struct work_keeper keeper;
 			memcpy(&keeper, keepers->data + at, sizeof(keeper));
-			if (keeper.keeper == pid)
+			if (keeper.keeper == pid && pid > 1)
 				id = keeper.reservation_id;
 		}
 		pid = process_parent(pid);
@@ -103,6 +110,10 @@ void works_look(struct works *works)
 {
 	for (size_t i = 0; i < works->count; i++) {
 		struct work_process *process = works->list[i];
+		if (works_is_pod(process)) {
+			works_look_for_pod(process);
+			continue;
+		}
 		/* Adopted before its keeper had started it. */
 		if (process->keeper_end && process->status.pid == 0 && !process->exited)
 			works_read_status(process);
@@ -151,7 +162,7 @@ bool works_is_writing(const struct works *works, int64_t reservation_id, int64_t
 {
 	for (size_t i = 0; i < works->count; i++) {
 		const struct work_process *process = works->list[i];
-		if (!process->order || process->gone)
+		if (!process->order || process->gone || works_is_pod(process))
 			continue;
 		if (reservation_id > 0
 		        ? process->reservation_id == reservation_id

@@ -12,10 +12,11 @@ static const struct option options[] = {
 	OPTION("--model", NULL, "MODEL", "about this model", .completes = COMPLETES_MODELS),
 	OPTION("--type", NULL, "TYPE",
 	       "start, claim, reclaim, preempt, move, wait, promise, lapsed, gang, grow, evict, "
-	       "evicted, load, unload, adopt, fail, share, suspended or resume",
+	       "evicted, load, unload, adopt, fail, share, suspended, resume, "
+	       "close or reopen",
 	       .completes = COMPLETES_WORDS,
 	       .words = "start claim reclaim preempt move wait promise lapsed gang grow evict "
-	                "evicted load unload adopt fail share suspended resume"),
+	                "evicted load unload adopt fail share suspended resume close reopen"),
 	OPTION("--limit", NULL, "N", "the most to show (default 20)"),
 	OPTION("--short", NULL, NULL, "a line for each, without the arithmetic"),
 	{ 0 },

@@ -1,4 +1,5 @@
-/* job_choice.h - the jobs that options choose: --state, --name, --label, --user, --mine, --array, --since */
+/* job_choice.h - the jobs that options choose: --state, --name, --label, --user, --mine, --array,
+ * --since */
 #ifndef CLI_JOB_JOB_CHOICE_H
 #define CLI_JOB_JOB_CHOICE_H
 

@@ -66,6 +66,8 @@ struct effect effect_copy(struct arena *arena, const struct effect *effect)
 	case EFFECT_SUSPEND:
 	case EFFECT_RESUME:
 		copy.order.parts = rows_copy(arena, effect->order.parts, PART_WIDTH);
+		if (effect->order.pod)
+			copy.order.pod = arena_string(arena, effect->order.pod);
 		break;
 	case EFFECT_LOAD:
 		copy.load.parts = rows_copy(arena, effect->load.parts, PART_WIDTH);

@@ -70,6 +70,9 @@ struct task_order {
 	int64_t copy_bytes;     /* SUSPEND: host memory for what it has on GPUs */
 	int64_t max_runtime_ms; /* START: the node ends it after that; 0: never */
 	int32_t lease_loss;     /* START: enum lease_loss */
+	/* START: NULL, or the uid of the pod that its orchestrator starts under this reservation.
+	 * The core never sets it. */
+	const char *pod;
 };
 
 /* How to load a model, derived from the slot's reservation: see launch.h. */

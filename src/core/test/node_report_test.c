@@ -1,4 +1,5 @@
 /* node_report_test.c - what nodes tell of their GPUs: always recorded, however unwelcome */
+#include "core/record/orchestrator.h"
 #include "core/test/harness.h"
 
 /* A tenant, and a node n1 whose two GPUs are n1-gpu0 and n1-gpu1. */
@@ -75,6 +76,22 @@ static void aliases_of_one_uuid_are_one_gpu(void **unused)
 	assert_int_equal(gpu(h, "a")->r.temperature_c, 80);
 	assert_int_equal(gpu(h, "b")->r.aliases, 1);
 	harness_free(h);
+}
+
+static void a_node_with_an_agent_is_reported_by_its_agent_alone(void **unused)
+{
+	struct lab lab = node_report_lab_new();
+	struct device device = device_of("made-up", 0, 1024);
+	struct node_report_command late = report_of("n1", &device, 1);
+
+	(void)unused;
+	late.boot = NODE_BOOT_KUBERNETES;
+	must_not(lab.h, report(lab.h, late), ERROR_CONFLICT, "node n1 has an agent");
+	assert_null(gpu(lab.h, "made-up"));
+	late.name = "n9";
+	must(lab.h, report(lab.h, late));
+	assert_non_null(gpu(lab.h, "made-up"));
+	harness_free(lab.h);
 }
 
 static void a_report_that_contradicts_itself_is_refused_whole(void **unused)
@@ -506,6 +523,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_report_that_says_nothing_new_has_no_effects),
 		cmocka_unit_test(aliases_of_one_uuid_are_one_gpu),
+		cmocka_unit_test(a_node_with_an_agent_is_reported_by_its_agent_alone),
 		cmocka_unit_test(a_report_that_contradicts_itself_is_refused_whole),
 		cmocka_unit_test(negative_memory_is_refused),
 		cmocka_unit_test(memory_that_no_gpu_has_is_refused),

@@ -3,8 +3,11 @@
 
 #include <string.h>
 
+#include "guard/budget/heir.h"
 #include "guard/budget/share.h"
 #include "guard/budget/system.h"
+
+#define USUAL_CONTEXT_BYTES ((int64_t)512 << 20)
 
 static void keep_peak(struct segment_gpu *gpu)
 {
@@ -121,7 +124,8 @@ static void reap_locked(const struct member *member)
 	struct segment *segment = member->segment;
 	uint32_t end = segment_process_end(segment);
 	for (uint32_t place = SEGMENT_FIRST_PLACE; place < end; place++) {
-		if (place != member->place && lock_holder_is_gone(member, place))
+		if (place != member->place && lock_holder_is_gone(member, place) &&
+		    !heir_lives(segment, atomic_load(&segment->processes[place].owner)))
 			vacate(segment, place);
 	}
 	count_totals(segment);
@@ -325,11 +329,20 @@ static void set_overhead(struct segment *segment, uint32_t place, int gpu, int64
 	add_used(&segment->gpus[gpu], bytes - before_bytes);
 }
 
+static int64_t usual_context(int64_t limit_bytes)
+{
+	return limit_bytes / 8 < USUAL_CONTEXT_BYTES ? limit_bytes / 8 : USUAL_CONTEXT_BYTES;
+}
+
 bool budget_expect_context(const struct member *member, int gpu)
 {
 	struct segment *segment = member->segment;
 	budget_lock(member);
 	int64_t expected_bytes = segment_get(&segment->gpus[gpu].context_bytes);
+	int64_t peak_bytes = segment_get(&segment->gpus[gpu].peak_bytes);
+	bool guessed = expected_bytes == 0 && segment_get(&segment->gpus[gpu].context_known) == 0;
+	if (guessed)
+		expected_bytes = usual_context(segment_get(&segment->gpus[gpu].limit_bytes));
 	int64_t had_bytes = segment_get(&segment->processes[member->place].overhead_bytes[gpu]);
 	int64_t more_bytes = expected_bytes > had_bytes ? expected_bytes - had_bytes : 0;
 	/* However little a context takes, it is not nothing. */
@@ -340,6 +353,9 @@ bool budget_expect_context(const struct member *member, int gpu)
 	}
 	if (fits)
 		set_overhead(segment, member->place, gpu, had_bytes + more_bytes);
+	/* A guess is nothing that was ever used. */
+	if (guessed)
+		segment_set(&segment->gpus[gpu].peak_bytes, peak_bytes);
 	lock_give(member);
 	return fits;
 }

@@ -52,7 +52,8 @@ void budget_fail(const struct member *member, int gpu, int64_t bytes);
 void budget_import(const struct member *member, int change);
 
 /* Before a context is made: charges what it is expected to take as overhead, if that
- * is within the limit, which is not 0. */
+ * is within the limit, which is not 0. Where nothing is known of contexts, as many do, but no more
+ * than an eighth of the limit. */
 bool budget_expect_context(const struct member *member, int gpu);
 
 /* Before kernels get memory of their own: charges so much more overhead, if it is within the

@@ -11,7 +11,10 @@ static inline uint64_t process_owner(int64_t pid, uint64_t start_ticks)
 {
 	return (uint64_t)pid << 42 | (start_ticks & ((UINT64_C(1) << 42) - 1));
 }
-static inline int64_t process_owner_pid(uint64_t owner) { return (int64_t)(owner >> 42); }
+static inline int64_t process_owner_pid(uint64_t owner)
+{
+	return (int64_t)(owner >> 42);
+}
 
 /* A process as a segment knows it. */
 struct process_identity {

@@ -15,6 +15,7 @@ enum {
 	SEGMENT_GPUS_MAX = 32,
 	SEGMENT_PROCESSES_MAX = 512,
 	SEGMENT_SHARES_MAX = 1024,
+	SEGMENT_HEIRS_MAX = 512,
 	SEGMENT_FIRST_PLACE = 1, /* 0 is nobody's */
 };
 
@@ -28,6 +29,7 @@ struct segment_gpu {
 	_Atomic(int64_t) used_bytes;
 	_Atomic(int64_t) peak_bytes;         /* the largest `used_bytes` ever */
 	_Atomic(int64_t) context_bytes;      /* what a context is expected to take */
+	_Atomic(int64_t) context_known;      /* 1: that was measured, and not only expected */
 	_Atomic(int64_t) refusals;           /* how many requests were refused */
 	_Atomic(int64_t) last_refused_bytes; /* how much the last of them was for */
 	/* Requests within the limit for which the GPU had no memory left. */
@@ -62,6 +64,13 @@ struct segment_share {
 	uint64_t holders[SEGMENT_PROCESSES_MAX / 64];
 };
 
+/* A process that another forked which used a GPU: it has the same descriptors of the driver open,
+ * so that the other's memory stays until both have ended or closed them. */
+struct segment_heir {
+	_Atomic(uint64_t) owner; /* 0: free */
+	_Atomic(uint64_t) of;    /* the owner whose descriptors it has */
+};
+
 /* The whole file. A process that changes anything but `lock` and its own place holds
  * the lock (lock.h). The agent never does, and never maps the file (watch.h): it writes
  * limits, `gone_owner`, `told_bytes` and then `told`, which processes look at.
@@ -82,6 +91,7 @@ struct segment {
 	struct segment_gpu gpus[SEGMENT_GPUS_MAX];
 	struct segment_process processes[SEGMENT_PROCESSES_MAX];
 	struct segment_share shares[SEGMENT_SHARES_MAX];
+	struct segment_heir heirs[SEGMENT_HEIRS_MAX];
 };
 
 /* Makes zeroed memory an empty segment: no GPU listed, no memory on others. */

@@ -31,6 +31,7 @@ static void context_failed(CUdevice device, CUresult result)
 {
 	const struct member *member = state_member();
 	int gpu = result == CUDA_ERROR_OUT_OF_MEMORY ? device_gpu(device) : DEVICE_UNKNOWN;
+	overhead_context_failed(device);
 	if (gpu >= 0 && member != NULL)
 		budget_fail(member, gpu, segment_get(&member->segment->gpus[gpu].context_bytes));
 }

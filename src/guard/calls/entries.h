@@ -72,12 +72,15 @@
 	WRAPPED(cuModuleLoadData, cuModuleLoadData, 2000, 0)                                       \
 	WRAPPED(cuModuleLoadDataEx, cuModuleLoadDataEx, 2010, 0)                                   \
 	WRAPPED(cuModuleLoadFatBinary, cuModuleLoadFatBinary, 2000, 0)                             \
+	WRAPPED(cuModuleUnload, cuModuleUnload, 2000, 0)                                           \
 	WRAPPED(cuModuleGetFunction, cuModuleGetFunction, 2000, 0)                                 \
 	WRAPPED(cuModuleGetGlobal, cuModuleGetGlobal, 2000, 0)                                     \
 	WRAPPED(cuModuleGetGlobal_v2, cuModuleGetGlobal, 3020, 0)                                  \
 	WRAPPED(cuLibraryGetKernel, cuLibraryGetKernel, 12000, 0)                                  \
 	WRAPPED(cuLibraryGetModule, cuLibraryGetModule, 12000, 0)                                  \
 	WRAPPED(cuLibraryGetGlobal, cuLibraryGetGlobal, 12000, 0)                                  \
+	WRAPPED(cuLibraryGetManaged, cuLibraryGetManaged, 12000, 0)                                \
+	WRAPPED(cuLibraryUnload, cuLibraryUnload, 12000, 0)                                        \
 	WRAPPED(cuKernelGetFunction, cuKernelGetFunction, 12000, 0)                                \
 	WRAPPED(cuGraphInstantiate, cuGraphInstantiate, 10000, 0)                                  \
 	WRAPPED(cuGraphInstantiate_v2, cuGraphInstantiate, 11000, 0)                               \
@@ -138,7 +141,6 @@
 	ASKED(cuDeviceGetAttribute)                                                                \
 	ASKED(cuFuncGetAttribute)                                                                  \
 	ASKED(cuKernelGetAttribute)                                                                \
-	ASKED(cuModuleUnload)                                                                      \
 	ASKED(cuGraphGetNodes)                                                                     \
 	ASKED(cuGraphNodeGetType)                                                                  \
 	ASKED(cuGraphMemAllocNodeGetParams)                                                        \

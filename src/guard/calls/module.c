@@ -7,6 +7,9 @@
  * know the kernel. */
 #include <stdatomic.h>
 
+#include "guard/budget/budget.h"
+#include "guard/budget/share.h"
+#include "guard/calls/charge.h"
 #include "guard/calls/device.h"
 #include "guard/calls/entry.h"
 #include "guard/calls/kernel.h"
@@ -110,16 +113,79 @@ CUresult cuModuleLoadFatBinary(CUmodule *module, const void *image)
 	           ? result                                                                        \
 	           : CUDA_ERROR_OUT_OF_MEMORY
 
+/* There is a managed variable: until there is one, unloading costs nothing. */
+static _Atomic(bool) any_managed;
+
+/* A managed variable, which NVML gives to no process, is charged when the program gets to know it.
+ * False if it exceeds the limit. */
+static bool admit_variable(int gpu, CUdeviceptr pointer, size_t bytes, uint64_t module)
+{
+	struct charge charge;
+	struct track_item item;
+	int managed = 0;
+	if (gpu == DEVICE_UNKNOWN || track_find(TRACK_GLOBAL, pointer, &item) ||
+	    CALL(cuPointerGetAttribute, &managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, pointer) !=
+	        CUDA_SUCCESS ||
+	    managed == 0)
+		return true;
+	if (!charge_begin_here(&charge, bytes))
+		return false;
+	item = (struct track_item){ .key = pointer,
+		                    .bytes = charge.bytes,
+		                    .context = charge.context,
+		                    .owner = module,
+		                    .references = 1,
+		                    .share = SHARE_NONE,
+		                    .kind = TRACK_GLOBAL,
+		                    .gpu = (int8_t)charge.gpu,
+		                    .hidden = 1 };
+	atomic_store(&any_managed, true);
+	if (!track_add(&item)) {
+		charge_cancel(&charge);
+		return false;
+	}
+	budget_hide(state_member(), charge.gpu, charge.bytes);
+	return true;
+}
+
+/* Around the driver's functions that find a variable of a module or library. The caller may not
+ * want to know where it is, or how large: so the driver is asked again. */
+#define GET_VARIABLE(symbol, ask, source, pointer, bytes, name)                                    \
+	uint64_t context;                                                                          \
+	int gpu = device_current(&context);                                                        \
+	int64_t before_bytes = overhead_used(gpu);                                                 \
+	CUresult result = CALL(symbol, pointer, bytes, source, name);                              \
+	if (result != CUDA_SUCCESS || gpu == DEVICE_UNKNOWN)                                       \
+		return result;                                                                     \
+	CUdeviceptr at;                                                                            \
+	size_t size;                                                                               \
+	bool found = CALL(ask, &at, &size, source, name) == CUDA_SUCCESS;                          \
+	bool admitted = overhead_within(gpu, before_bytes) &&                                      \
+	                (!found || admit_variable(gpu, at, size, (uint64_t)(uintptr_t)(source)));  \
+	return admitted ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY
+
 CUresult cuModuleGetGlobal(CUdeviceptr_v1 *pointer, unsigned int *bytes, CUmodule module,
                            const char *name)
 {
-	LOAD_LATE(cuModuleGetGlobal, pointer, bytes, module, name);
+	GET_VARIABLE(cuModuleGetGlobal, cuModuleGetGlobal_v2, module, pointer, bytes, name);
 }
 
 CUresult cuModuleGetGlobal_v2(CUdeviceptr *pointer, size_t *bytes, CUmodule module,
                               const char *name)
 {
-	LOAD_LATE(cuModuleGetGlobal_v2, pointer, bytes, module, name);
+	GET_VARIABLE(cuModuleGetGlobal_v2, cuModuleGetGlobal_v2, module, pointer, bytes, name);
+}
+
+CUresult cuLibraryGetGlobal(CUdeviceptr *pointer, size_t *bytes, CUlibrary library,
+                            const char *name)
+{
+	GET_VARIABLE(cuLibraryGetGlobal, cuLibraryGetGlobal, library, pointer, bytes, name);
+}
+
+CUresult cuLibraryGetManaged(CUdeviceptr *pointer, size_t *bytes, CUlibrary library,
+                             const char *name)
+{
+	GET_VARIABLE(cuLibraryGetManaged, cuLibraryGetManaged, library, pointer, bytes, name);
 }
 
 CUresult cuLibraryGetModule(CUmodule *module, CUlibrary library)
@@ -127,10 +193,29 @@ CUresult cuLibraryGetModule(CUmodule *module, CUlibrary library)
 	LOAD_LATE(cuLibraryGetModule, module, library);
 }
 
-CUresult cuLibraryGetGlobal(CUdeviceptr *pointer, size_t *bytes, CUlibrary library,
-                            const char *name)
+/* Its variables are gone. */
+static void forget_variables(uint64_t module)
 {
-	LOAD_LATE(cuLibraryGetGlobal, pointer, bytes, library, name);
+	struct track_item item;
+	while (atomic_load_explicit(&any_managed, memory_order_relaxed) &&
+	       track_remove_global(module, &item))
+		charge_give(&item);
+}
+
+CUresult cuModuleUnload(CUmodule module)
+{
+	CUresult result = CALL(cuModuleUnload, module);
+	if (result == CUDA_SUCCESS)
+		forget_variables((uint64_t)(uintptr_t)module);
+	return result;
+}
+
+CUresult cuLibraryUnload(CUlibrary library)
+{
+	CUresult result = CALL(cuLibraryUnload, library);
+	if (result == CUDA_SUCCESS)
+		forget_variables((uint64_t)(uintptr_t)library);
+	return result;
 }
 
 CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name)

@@ -112,6 +112,7 @@ static bool overhead_measure(const struct member *member, int gpu, bool first)
 	if (first) {
 		segment_set(&overhead.floor_bytes[gpu], bytes);
 		segment_set(&overhead.promised_bytes[gpu], 0);
+		segment_set(&member->segment->gpus[gpu].context_known, 1);
 		if (bytes > segment_get(&member->segment->gpus[gpu].context_bytes))
 			segment_set(&member->segment->gpus[gpu].context_bytes, bytes);
 	}
@@ -141,9 +142,22 @@ void overhead_context_made(CUdevice device)
 		return;
 	bool first = atomic_fetch_add(&overhead.contexts[gpu], 1) == 0;
 	mutex_lock(&overhead.mutex);
-	(void)overhead_measure(member, gpu, first);
+	bool measured = overhead_measure(member, gpu, first);
 	mutex_unlock(&overhead.mutex);
+	/* Where neither we nor the agent can tell, it is taken to be nothing. */
+	if (!measured && segment_get(&member->segment->gpus[gpu].context_bytes) == 0)
+		budget_measure(member, member->place, gpu,
+		               segment_get(&overhead.promised_bytes[gpu]));
 	segment_set(&overhead.look_at_ms, system_now_ms() + LOOK_EVERY_MS);
+}
+
+void overhead_context_failed(CUdevice device)
+{
+	int gpu = device_gpu(device);
+	const struct member *member = state_member();
+	if (gpu >= 0 && member != NULL && atomic_load(&overhead.contexts[gpu]) == 0)
+		budget_measure(member, member->place, gpu,
+		               segment_get(&overhead.promised_bytes[gpu]));
 }
 
 void overhead_context_ended(CUdevice device)

@@ -16,8 +16,9 @@
  * the limit. If not, that is a refusal. */
 bool overhead_expect(CUdevice device);
 
-/* A context was made on the device, or one has ended. */
+/* A context was made on the device, or was not, or one has ended. */
 void overhead_context_made(CUdevice device);
+void overhead_context_failed(CUdevice device);
 void overhead_context_ended(CUdevice device);
 
 /* Measures all GPUs with a context, if that many bytes more are a reason to, or it was not done in
@@ -28,8 +29,9 @@ void overhead_look(const struct member *member, int64_t bytes);
 void overhead_freed(int64_t bytes);
 
 /* What was measured as overhead may exceed the limit by so much: what well-behaved programs load
- * late, with a full budget. */
-#define OVERHEAD_TOLERATED ((int64_t)512 << 20)
+ * late, with a full budget. Less than what the agent tolerates, which counts pages that the driver
+ * keeps beside that. */
+#define OVERHEAD_TOLERATED ((int64_t)384 << 20)
 
 /* Charges what the driver will take for kernels on the device (their stacks, their heap) and what
  * cannot be seen before it does; false if that exceeds the limit, which is a refusal. Given back

@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 
 #include "guard/budget/budget.h"
+#include "guard/budget/heir.h"
 #include "guard/budget/limits.h"
 #include "guard/budget/mutex.h"
 #include "guard/calls/charge.h"
@@ -18,12 +19,16 @@
 #include "guard/calls/track.h"
 #include "guard/guard.h"
 
+enum { INHERITED_MAX = 8 };
+
 static struct {
 	_Atomic(bool) attached; /* whether `segment` is known, or known to be none */
 	_Atomic(struct segment *) segment;
 	_Atomic(const struct member *) joined;
 	struct member member; /* written once, before `joined` points to it */
 	struct mutex joining;
+	uint64_t inherited[INHERITED_MAX]; /* the owners whose descriptors this process has */
+	int inherited_count;
 } state;
 
 /* A segment that this process and its forked children share. */
@@ -74,10 +79,23 @@ const struct member *state_member(void)
 	return member;
 }
 
-/* A forked child is another process: it has none of its parent's memory on a GPU, and
+/* A child has its parent's descriptors of the driver, and those that the parent had inherited. */
+static void inherit(void)
+{
+	const struct member *parent = atomic_load(&state.joined);
+	struct segment *segment = atomic_load(&state.segment);
+	if (parent != NULL && state.inherited_count < INHERITED_MAX)
+		state.inherited[state.inherited_count++] = parent->identity.owner;
+	uint64_t owner = state.inherited_count > 0 ? process_self().owner : 0;
+	for (int i = 0; segment != NULL && i < state.inherited_count; i++)
+		heir_add(segment, owner, state.inherited[i]);
+}
+
+/* A forked child is another process: it may use none of its parent's memory on a GPU, and
  * the locks that its parent's other threads held are nobody's. */
 static void become_child(void)
 {
+	inherit();
 	atomic_store(&state.joined, NULL);
 	atomic_store(&state.joining.word, 0);
 	track_reset();

@@ -171,6 +171,22 @@ bool track_remove_of_context(uint64_t context, size_t *from, struct track_item *
 	return found;
 }
 
+bool track_remove_global(uint64_t module, struct track_item *item)
+{
+	bool found = false;
+	mutex_lock(&table.mutex);
+	for (size_t i = 0; i < table.capacity && !found; i++) {
+		struct track_item *at = &table.items[i];
+		found = at->kind == TRACK_GLOBAL && at->owner == module;
+		if (found) {
+			*item = *at;
+			erase(at);
+		}
+	}
+	mutex_unlock(&table.mutex);
+	return found;
+}
+
 bool track_find_mapping(uint64_t address, struct track_item *item)
 {
 	bool found = false;

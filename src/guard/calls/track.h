@@ -22,6 +22,7 @@ enum track_kind {
 	TRACK_OBJECT,  /* physical memory itself, by a number of our own */
 	TRACK_GRAPH,   /* a graph that can be launched; bytes: what that allocates */
 	TRACK_POOL,    /* a pool that another process exported */
+	TRACK_GLOBAL,  /* a managed variable; owner: its module or library */
 };
 
 /* One thing that was allocated. */
@@ -56,6 +57,9 @@ bool track_charge(enum track_kind kind, uint64_t key, int before, int64_t bytes,
 /* Removes an item that ends with the context; false if there is none left. `from` is 0 at
  * first, and then the position where the search continues. */
 bool track_remove_of_context(uint64_t context, size_t *from, struct track_item *item);
+
+/* Removes a variable of a module or library; false if there is none left. */
+bool track_remove_global(uint64_t module, struct track_item *item);
 
 /* Finds the mapping that an address is in; false if there is none. */
 bool track_find_mapping(uint64_t address, struct track_item *item);

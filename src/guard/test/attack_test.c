@@ -97,12 +97,34 @@ static void a_module_far_over_the_limit_is_unloaded(void **state)
 	assert_int_equal(cuModuleLoadData(&modules[0], "100 kernel=0"), CUDA_SUCCESS);
 	assert_int_equal(fixture_used(fixture, 0), 100 * MIB);
 	/* A full budget and some modules on top are nothing unusual; more than that is. */
-	assert_int_equal(cuModuleLoadData(&modules[1], "400"), CUDA_SUCCESS);
-	assert_int_equal(cuModuleLoadData(&modules[2], "400"), CUDA_ERROR_OUT_OF_MEMORY);
-	assert_int_equal(fixture_used(fixture, 0), 500 * MIB);
-	assert_int_equal(DRIVER(standin_used)(0), 500 * MIB);
-	assert_int_equal(DRIVER(cuModuleUnload)(modules[0]), CUDA_SUCCESS);
-	assert_int_equal(DRIVER(cuModuleUnload)(modules[1]), CUDA_SUCCESS);
+	assert_int_equal(cuModuleLoadData(&modules[1], "300"), CUDA_SUCCESS);
+	assert_int_equal(cuModuleLoadData(&modules[2], "300"), CUDA_ERROR_OUT_OF_MEMORY);
+	assert_int_equal(fixture_used(fixture, 0), 400 * MIB);
+	assert_int_equal(DRIVER(standin_used)(0), 400 * MIB);
+	assert_int_equal(cuModuleUnload(modules[0]), CUDA_SUCCESS);
+	assert_int_equal(cuModuleUnload(modules[1]), CUDA_SUCCESS);
+}
+
+static void a_managed_variable_is_charged_until_its_module_goes(void **state)
+{
+	struct fixture *fixture = *state;
+	CUmodule modules[2];
+	CUdeviceptr pointer;
+	size_t bytes;
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(cuModuleLoadData(&modules[i], "0 kernel=0 managed=40"),
+		                 CUDA_SUCCESS);
+	assert_int_equal(cuModuleGetGlobal_v2(&pointer, &bytes, modules[0], "big"), CUDA_SUCCESS);
+	assert_int_equal(cuModuleGetGlobal_v2(NULL, NULL, modules[0], "big"), CUDA_SUCCESS);
+	assert_int_equal(fixture_used(fixture, 0), 40 * MIB);
+	assert_int_equal(hidden(fixture), 40 * MIB);
+	assert_int_equal(cuModuleGetGlobal_v2(&pointer, &bytes, modules[1], "big"),
+	                 CUDA_ERROR_OUT_OF_MEMORY);
+	assert_int_equal(cuModuleUnload(modules[0]), CUDA_SUCCESS);
+	assert_int_equal(fixture_used(fixture, 0), 0);
+	assert_int_equal(hidden(fixture), 0);
+	assert_int_equal(cuModuleGetGlobal_v2(&pointer, &bytes, modules[1], "big"), CUDA_SUCCESS);
+	assert_int_equal(cuModuleUnload(modules[1]), CUDA_SUCCESS);
 }
 
 static void a_kernel_whose_stacks_do_not_fit_is_not_handed_out(void **state)
@@ -279,6 +301,7 @@ int main(void)
 		TEST(memory_behind_a_descriptor_stays_charged_until_it_is_closed),
 		TEST(a_descriptor_on_its_way_between_processes_holds_memory),
 		TEST(a_module_far_over_the_limit_is_unloaded),
+		TEST(a_managed_variable_is_charged_until_its_module_goes),
 		TEST(a_kernel_whose_stacks_do_not_fit_is_not_handed_out),
 		TEST(a_heap_for_kernels_counts_when_it_is_asked_for),
 		TEST(the_nodes_of_a_graph_are_added_up),

@@ -19,6 +19,7 @@
 #include "base/number.h"
 #include "fixture.h"
 #include "guard/budget/budget.h"
+#include "guard/budget/heir.h"
 #include "guard/calls/driver_abi.h"
 #include "guard/calls/stash.h"
 #include "guard/calls/state.h"
@@ -330,6 +331,58 @@ static void a_child_owns_nothing_of_its_parents_and_shares_the_budget(void **sta
 	assert_int_equal(fixture_used(fixture, 0), 0);
 }
 
+static int leave_a_child(struct fixture *fixture, struct board *board, int number)
+{
+	(void)fixture, (void)number;
+	CUdeviceptr pointer;
+	if (cuMemAlloc_v2(&pointer, (size_t)(40 * MIB)) != CUDA_SUCCESS)
+		return 1;
+	pid_t child = fork();
+	if (child == 0) {
+		alarm(120);
+		/* A child of the child has them, too. */
+		if (fork() != 0)
+			_exit(0);
+		alarm(120);
+		atomic_fetch_add(&board->ready, 1);
+		while (atomic_load(&board->go) == 0)
+			sleep_ms(1);
+		_exit(0);
+	}
+	return waitpid(child, NULL, 0) == child ? 0 : 2;
+}
+
+static void memory_stays_charged_while_a_child_has_the_descriptors(void **state)
+{
+	struct fixture *fixture = *state;
+	struct board *board = make_board();
+	CUdeviceptr pointer;
+	const char *before = heir_files;
+	heir_files = fixture->path; /* which is open in all processes of the test */
+	pid_t leaver = task_start(fixture, board, leave_a_child, 0);
+	assert_int_equal(end_of(leaver), 0);
+	task_wait_for(&board->ready, 1);
+	assert_int_equal(cuMemAlloc_v2(&pointer, (size_t)(40 * MIB)), CUDA_ERROR_OUT_OF_MEMORY);
+	atomic_store(&board->go, 1);
+	CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
+	for (int tries = 0; result != CUDA_SUCCESS && tries < 60000; tries++) {
+		sleep_ms(1);
+		result = cuMemAlloc_v2(&pointer, (size_t)(40 * MIB));
+	}
+	assert_int_equal(result, CUDA_SUCCESS);
+	assert_int_equal(cuMemFree_v2(pointer), CUDA_SUCCESS);
+	/* One that has closed them holds nothing. */
+	heir_files = "/nowhere";
+	atomic_store(&board->go, 0);
+	assert_int_equal(end_of(task_start(fixture, board, leave_a_child, 0)), 0);
+	task_wait_for(&board->ready, 2);
+	assert_int_equal(cuMemAlloc_v2(&pointer, (size_t)(40 * MIB)), CUDA_SUCCESS);
+	assert_int_equal(cuMemFree_v2(pointer), CUDA_SUCCESS);
+	atomic_store(&board->go, 1);
+	heir_files = before;
+	munmap(board, sizeof *board);
+}
+
 static int die_with_the_lock(struct fixture *fixture, struct board *board, int number)
 {
 	(void)board, (void)number;
@@ -527,6 +580,7 @@ int main(void)
 		TEST(a_killed_process_gives_back_its_share_when_another_asks),
 		TEST(a_killed_process_is_not_shown_as_using_memory),
 		TEST(a_child_owns_nothing_of_its_parents_and_shares_the_budget),
+		TEST(memory_stays_charged_while_a_child_has_the_descriptors),
 		TEST(who_dies_with_the_lock_holds_up_nobody),
 		TEST(forking_while_threads_allocate_leaves_a_child_that_works),
 		TEST(what_the_processes_of_a_task_share_counts_once),

@@ -108,6 +108,37 @@ static bool port_node_has_agent(void *context, const char *name)
 	return has;
 }
 
+static bool port_node_is_watched(void *context, const char *name)
+{
+	struct catalogue *catalogue = ((struct kubernetes *)context)->port->catalogue;
+
+	catalogue_lock(catalogue);
+	const struct node_record *node = catalogue_node_named(catalogue, name);
+	bool is = node && strcmp(node->boot, NODE_BOOT_KUBERNETES) != 0 &&
+	          strstr(node->labels, NODE_ORCHESTRATOR "=kubernetes");
+	catalogue_unlock(catalogue);
+	return is;
+}
+
+static void port_node_amounts(void *context, const char *name, int64_t *cpu_milli,
+                              int64_t *host_bytes)
+{
+	struct catalogue *catalogue = ((struct kubernetes *)context)->port->catalogue;
+
+	catalogue_lock(catalogue);
+	const struct node_record *node = catalogue_node_named(catalogue, name);
+	bool has = node && strcmp(node->boot, NODE_BOOT_KUBERNETES) != 0;
+	*cpu_milli = has ? node->cpu_milli : 0;
+	*host_bytes = has ? node->host_bytes : 0;
+	catalogue_unlock(catalogue);
+}
+
+static void port_order(void *context, const struct effect *effect)
+{
+	struct kubernetes *kubernetes = context;
+	kubernetes->inner.order(kubernetes->inner.context, effect);
+}
+
 static int64_t port_term(void *context)
 {
 	struct kubernetes *kubernetes = context;
@@ -130,6 +161,9 @@ struct pods_port kubernetes_port(struct kubernetes *kubernetes)
 		                   .gpu_uuid = port_gpu_uuid,
 		                   .tenant = port_tenant,
 		                   .node_has_agent = port_node_has_agent,
+		                   .node_is_watched = port_node_is_watched,
+		                   .node_amounts = port_node_amounts,
+		                   .order = port_order,
 		                   .term = port_term,
 		                   .note = port_note,
 		                   .context = kubernetes };

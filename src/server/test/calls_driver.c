@@ -312,6 +312,7 @@ int main(int argc, char **argv)
 			    .job_recipients = true,
 			    .allow_private_webhooks = driver.notify_settings.allow_private,
 			    .notify = &driver.notify_settings,
+			    .direct_leases = true,
 			},
 	                &error);
 	if (!driver.service)

@@ -333,7 +333,7 @@ void check_fit(struct chaos *chaos, int at, const struct node_order *order);
 void check_stored(struct chaos *chaos, const struct effects *effects);
 /* A release is told only when nothing of it is left. */
 void check_released(struct chaos *chaos, int at, int64_t reservation_id);
-/* The same of what is told to be suspended. */
+/* What is told as suspended has left its GPUs. */
 void check_suspended(struct chaos *chaos, int at, int64_t reservation_id);
 /* Once nothing fails, no order is refused because something is there that the
  * scheduler does not know of. */

@@ -27,6 +27,8 @@ const TYPES = [
   "share",
   "suspended",
   "resume",
+  "close",
+  "reopen",
 ];
 const type = choice<string>("decisions", "type", "");
 const job = choice<string>("decisions", "job", "", { steps: false });

@@ -217,8 +217,15 @@ CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *bytes, CUdeviceptr p
 
 CUresult cuPointerGetAttribute(void *value, int attribute, CUdeviceptr pointer)
 {
-	(void)pointer;
 	CUdevice device;
+	if (attribute == CU_POINTER_ATTRIBUTE_IS_MANAGED) {
+		pthread_mutex_lock(&standin_mutex);
+		const struct piece *piece = standin_find(PIECE_MEMORY, pointer);
+		int managed = piece != NULL && piece->hidden;
+		pthread_mutex_unlock(&standin_mutex);
+		memcpy(value, &managed, sizeof managed);
+		return CUDA_SUCCESS;
+	}
 	if (attribute != CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL ||
 	    cuCtxGetDevice(&device) != CUDA_SUCCESS)
 		return CUDA_ERROR_INVALID_VALUE;

@@ -13,6 +13,8 @@ struct CUmod_st {
 	struct CUfunc_st function;
 	int64_t bytes;
 	int gpu;
+	CUdeviceptr managed; /* its managed variable; 0: none */
+	int64_t managed_bytes;
 };
 
 static int64_t stack_bytes[STANDIN_GPUS_MAX];
@@ -26,12 +28,16 @@ void standin_forget_modules(void)
 CUresult cuModuleLoadData(CUmodule *module, const void *image)
 {
 	long long mib = 0;
+	long long managed_mib = 0;
 	int local_bytes = 0;
 	if (standin_current() == NULL)
 		return CUDA_ERROR_INVALID_CONTEXT;
-	(void)sscanf(image, "%lld kernel=%d", &mib, &local_bytes);
+	(void)sscanf(image, "%lld kernel=%d managed=%lld", &mib, &local_bytes, &managed_mib);
 	CUmodule made = calloc(1, sizeof *made);
-	*made = (struct CUmod_st){ { local_bytes }, (int64_t)mib << 20, standin_current_gpu() };
+	*made = (struct CUmod_st){ .function = { local_bytes },
+		                   .bytes = (int64_t)mib << 20,
+		                   .gpu = standin_current_gpu(),
+		                   .managed_bytes = (int64_t)managed_mib << 20 };
 	pthread_mutex_lock(&standin_mutex);
 	bool taken = standin_take(made->gpu, made->bytes);
 	pthread_mutex_unlock(&standin_mutex);
@@ -64,6 +70,8 @@ CUresult cuModuleUnload(CUmodule module)
 {
 	pthread_mutex_lock(&standin_mutex);
 	(void)standin_take(module->gpu, -module->bytes);
+	if (module->managed != 0)
+		standin_remove(standin_find(PIECE_MEMORY, module->managed));
 	pthread_mutex_unlock(&standin_mutex);
 	free(module);
 	return CUDA_SUCCESS;
@@ -86,8 +94,17 @@ CUresult cuModuleGetGlobal(CUdeviceptr_v1 *pointer, unsigned int *bytes, CUmodul
 CUresult cuModuleGetGlobal_v2(CUdeviceptr *pointer, size_t *bytes, CUmodule module,
                               const char *name)
 {
-	(void)pointer, (void)bytes, (void)module, (void)name;
-	return CUDA_ERROR_NOT_FOUND;
+	(void)name;
+	if (module->managed_bytes == 0)
+		return CUDA_ERROR_NOT_FOUND;
+	if (module->managed == 0 &&
+	    cuMemAllocManaged(&module->managed, (size_t)module->managed_bytes, 1) != CUDA_SUCCESS)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	if (pointer != NULL)
+		*pointer = module->managed;
+	if (bytes != NULL)
+		*bytes = (size_t)module->managed_bytes;
+	return CUDA_SUCCESS;
 }
 
 /* A library is a module here. */
@@ -105,8 +122,18 @@ CUresult cuLibraryGetModule(CUmodule *module, CUlibrary library)
 CUresult cuLibraryGetGlobal(CUdeviceptr *pointer, size_t *bytes, CUlibrary library,
                             const char *name)
 {
-	(void)pointer, (void)bytes, (void)library, (void)name;
-	return CUDA_ERROR_NOT_FOUND;
+	return cuModuleGetGlobal_v2(pointer, bytes, (CUmodule)(void *)library, name);
+}
+
+CUresult cuLibraryGetManaged(CUdeviceptr *pointer, size_t *bytes, CUlibrary library,
+                             const char *name)
+{
+	return cuModuleGetGlobal_v2(pointer, bytes, (CUmodule)(void *)library, name);
+}
+
+CUresult cuLibraryUnload(CUlibrary library)
+{
+	return cuModuleUnload((CUmodule)(void *)library);
 }
 
 CUresult cuKernelGetFunction(CUfunction *function, CUkernel kernel)

@@ -33,8 +33,9 @@ struct standin_state {
 	struct standin_user users[STANDIN_USERS_MAX];
 };
 
-/* The stand-in's modules and kernels are texts: "MIB name=STACK_BYTES" is a module that takes so
- * much memory, with a kernel that has so much local memory for each thread. A device has 132
+/* The stand-in's modules and kernels are texts: "MIB name=STACK_BYTES managed=MIB" is a module
+ * that takes so much memory, with a kernel that has so much local memory for each thread and a
+ * managed variable. A device has 132
  * processors of 2048 threads. */
 enum { STANDIN_THREADS = 132 * 2048 };
 
@@ -98,7 +99,6 @@ CUresult cuCtxGetLimit(size_t *value, int limit);
 CUresult cuDeviceGetAttribute(int *value, int attribute, CUdevice device);
 CUresult cuFuncGetAttribute(int *value, int attribute, CUfunction function);
 CUresult cuKernelGetAttribute(int *value, int attribute, CUkernel kernel, CUdevice device);
-CUresult cuModuleUnload(CUmodule module);
 CUresult cuGraphGetNodes(CUgraph graph, CUgraphNode *nodes, size_t *count);
 CUresult cuGraphNodeGetType(CUgraphNode node, int *type);
 CUresult cuGraphMemAllocNodeGetParams(CUgraphNode node, CUDA_MEM_ALLOC_NODE_PARAMS *parameters);
