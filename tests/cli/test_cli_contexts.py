@@ -1,8 +1,12 @@
 """Contexts, signing in, tokens, models and reports."""
 
+import csv
+import io
 import json
 import os
+import re
 import stat
+import urllib.error
 import urllib.request
 
 import pytest
@@ -103,12 +107,37 @@ def test_a_model_with_a_command_of_its_own_is_loaded_and_leased(cli, cluster):
     assert json.loads(cli("models", "get", "own", "-o", "json"))["runtime"] == "custom"
     lease = json.loads(cli("models", "lease", "own", "--wait", "30s", "-o", "json"))
     address = f"http://{lease['address'].rpartition('//')[2]}/health"
+    with pytest.raises(urllib.error.HTTPError, match="401"):
+        urllib.request.urlopen(address)
     key = {"Authorization": f"Bearer {lease['key']}"}
     with urllib.request.urlopen(urllib.request.Request(address, headers=key)) as answer:
         assert answer.status == 200
     assert "own" in cli("slots")
     cli("models", "release", lease["lease_id"])
     cli("models", "delete", "own")
+
+
+def test_a_model_is_loaded_by_hand(cli, cluster):
+    serve = "touch health && exec python3 -m http.server {port} --bind 127.0.0.1"
+    cli("models", "create", "by-hand", "--gpu-memory", "1G", "--command", serve)
+    slot = re.fullmatch(r"by-hand is loaded: (slot-\d+) at \S+\n", cli("models", "load", "by-hand"))[1]
+    assert slot in cli("slots", "-o", "name").split()
+    assert json.loads(cli("models", "get", "by-hand", "-o", "json"))["ready_slots"] == 1
+    cluster.wait(lambda: json.loads(cli("models", "get", "by-hand", "-o", "json"))["active_requests"] == 0)
+    assert slot in cli("models", "load", "by-hand")  # it is there already
+    assert cli.run("models", "load", "nothing").returncode == 3
+    cli("models", "delete", "by-hand")
+
+
+def test_the_billing_export_is_csv(cli, cluster):
+    job = cli.submit("--gpus", "1", "--", "true")
+    cluster.await_state(job, "completed")
+    rows = list(csv.DictReader(io.StringIO(cli("report", "--since", "1h", "--csv"))))
+    ours = next(row for row in rows if row["tenant"] == "physics")
+    assert ours["tenant_id"].startswith("tenant-") and int(ours["completed_jobs"]) >= 1
+    one = list(csv.DictReader(io.StringIO(cli("report", "--since", "1h", "--csv", "-t", "physics"))))
+    assert [row["tenant"] for row in one] == ["physics"]
+    assert cli.run("report", "--csv", "--by", "job").returncode == 2
 
 
 def test_the_output_of_a_models_server_can_be_read(cli, cluster):

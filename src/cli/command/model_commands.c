@@ -15,7 +15,8 @@ static const struct option options[] = {
 	OPTION("--from", NULL, "FILE",
 	       "a model's file or directory: its memory is estimated, for --splits",
 	       .completes = COMPLETES_FILES),
-	OPTION("--wait", "-w", "TIME", "lease: how long to wait for a place (default 30s)"),
+	OPTION("--wait", "-w", "TIME",
+	       "lease, load: how long to wait for a place (default 30s, load 10m)"),
 	OPTION("--for", NULL, "TIME", "lease: how long it is for (default 10m)"),
 	OPTION("--tail", NULL, "N", "logs: the last N lines alone"),
 	OPTION("--slot", NULL, "SLOT", "logs: of this slot (default: the newest)"),
@@ -214,6 +215,35 @@ static int model_release(struct session *session, const char *name)
 	return status;
 }
 
+/* A request that nobody makes: its slot is loaded for it, and stays as an idle one does. */
+static int model_load(struct session *session, const char *name)
+{
+	struct error error = { 0 };
+	char wait[40];
+	int64_t wait_ms;
+	if (!model_read_time(session, "--wait", "10m", &wait_ms, wait, &error))
+		return cli_misused(session->command, "%s", error.text);
+	session->client.most_ms = wait_ms + 30000;
+	json_t *lease = session_ask(
+	    session, "POST",
+	    session_path(session, "/api/v1/models/%s/leases?wait=%s&lease=10s", name, wait), NULL,
+	    &error);
+	if (!lease)
+		return session_fail(session, &error);
+	json_t *released =
+	    session_ask(session, "DELETE",
+	                session_path(session, "/api/v1/leases/%s", member_text(lease, "lease_id")),
+	                NULL, &error);
+	/* One that is not given back expires by itself. */
+	if (!released)
+		fprintf(stderr, "warning: %s: %s\n", member_text(lease, "lease_id"), error.text);
+	printf("%s is loaded: %s at %s\n", name, member_text(lease, "slot_id"),
+	       member_text(lease, "address"));
+	json_decref(released);
+	json_decref(lease);
+	return CLI_FINE;
+}
+
 static int model_logs(struct session *session, const char *name)
 {
 	const char *tail = arguments_value(session->arguments, "--tail"),
@@ -251,7 +281,7 @@ static int run_models(const struct arguments *arguments)
 	} verbs[] = {
 		{ "create", create },   { "update", update },         { "delete", delete },
 		{ "lease", lease },     { "release", model_release }, { "get", model_print },
-		{ "logs", model_logs },
+		{ "logs", model_logs }, { "load", model_load },
 	};
 	/* Arguments of the model's server follow --. */
 	size_t count = arguments->operand_count - arguments->after_dashes;
@@ -268,7 +298,7 @@ static int run_models(const struct arguments *arguments)
 		                   chosen
 		                       ? "%s needs one name"
 		                       : "unknown subcommand '%.40s' (create, delete, get, lease, "
-		                         "list, logs, release, update)",
+		                         "list, load, logs, release, update)",
 		                   verb);
 	if (!session_open(&session, arguments, &status))
 		return status;
@@ -397,12 +427,14 @@ const struct cli_command models_command = {
 	    "create NAME     create a model; --from FILE estimates its memory\n"
 	    "update NAME     change the given settings\n"
 	    "delete NAME     delete it, with its slots\n"
+	    "load NAME       load it, unless it is, and wait until it is ready\n"
 	    "lease NAME      take a lease for a test; prints the slot's address\n"
 	    "release LEASE   return a lease\n"
 	    "logs NAME       what its server has written, the last one that there is or was\n"
 	    "'gpu-cli why model-3' says what a model waits for.\n",
 	.examples = "models create llama --from llama-8b.gguf --context-length 8k --min 1\n"
 		    "models create m7b --runtime vllm --gpu-memory 20G --path mistralai/7B\n"
+		    "models load llama --wait 5m\n"
 		    "models lease llama --wait 2m\n",
 	.fields = &model_resource,
 	.options = options,
@@ -410,7 +442,7 @@ const struct cli_command models_command = {
 	.asks = true,
 	.lists = true,
 	.operand = COMPLETES_WORDS,
-	.words = "list get create update delete lease release logs",
+	.words = "list get create update delete load lease release logs",
 	.run = run_models,
 };
 

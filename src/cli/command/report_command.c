@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/number.h"
+#include "cli/command/logs.h"
 #include "cli/commands.h"
 #include "cli/job/job_columns.h"
 #include "cli/text/quantity.h"
@@ -20,6 +21,7 @@ static const struct option options[] = {
 	OPTION("--by", NULL, "WHAT", "tenant (default), owner or job", .completes = COMPLETES_WORDS,
 	       .words = "tenant owner job"),
 	OPTION("--limit", NULL, "N", "jobs or owners at most (default 1000)"),
+	OPTION("--csv", NULL, NULL, "the billing export: tenants with all columns, as CSV"),
 	{ 0 },
 };
 
@@ -342,6 +344,23 @@ static json_t *tenant_rows(const json_t *tenants)
 	return rows;
 }
 
+/* The billing export of the service, as it stands. */
+static int print_csv(struct session *session, const struct period *period)
+{
+	struct buffer path = { 0 };
+	if (session->only)
+		buffer_text(&path, session_path(session, "/api/v1/tenants/%s/usage?format=csv",
+		                                session->only));
+	else
+		buffer_text(&path, "/api/v1/reports/billing?format=csv");
+	add_moment(&path, "from", period->from_ms);
+	/* What ended within this second counts. */
+	add_moment(&path, "to", period->to_ms + 999);
+	int status = logs_show(session, path.data, 0);
+	buffer_free(&path);
+	return status;
+}
+
 static int by_tenant(struct session *session, const struct period *period)
 {
 	struct error error = { 0 };
@@ -494,13 +513,17 @@ static int report_run(const struct arguments *arguments)
 	    (limit_text &&
 	     !quantity_integer("--limit", limit_text, 1, LISTING_MAX, &limit, &error)))
 		return cli_misused(arguments->command, "%s", error.text);
+	bool csv = arguments_has(arguments, "--csv");
+	if (csv && (jobs || owners))
+		return cli_misused(arguments->command, "--csv is by tenant: leave out --by");
 	if (arguments->operand_count > 0)
 		return cli_misused(arguments->command,
 		                   "unexpected argument '%.80s' (use --tenant-id)",
 		                   arguments->operands[0]);
 	if (!session_open(&session, arguments, &status))
 		return status;
-	status = jobs     ? by_job(&session, &period, limit)
+	status = csv      ? print_csv(&session, &period)
+	         : jobs   ? by_job(&session, &period, limit)
 	         : owners ? by_owner(&session, &period, limit)
 	                  : by_tenant(&session, &period);
 	session_close(&session);
@@ -523,7 +546,7 @@ const struct cli_command report_command = {
 	    "NAME with children, includes the tenants below it, if they used anything.\n",
 	.examples = "report --since 7d\n"
 		    "report --by job --tenant-id physics --since 24h\n"
-		    "report --from 2030-01-01 --to 2030-02-01 -o json\n",
+		    "report --from 2030-01-01 --to 2030-02-01 --csv >january.csv\n",
 	.options = options,
 	.asks = true,
 	.lists = true,

@@ -58,6 +58,7 @@ struct job {
 	bool in_array, in_turn; /* in its array's `eligible`, and one of the `turns` there */
 	bool is_waiting;        /* counted in sched.waiting and its tenant's waiting_jobs */
 	bool claiming;          /* in sched.claimants */
+	int64_t spared;         /* the last search that spares it, as it is about to end */
 	bool is_victim;         /* in its tenant's tree of victims, by (priority, -victim_start) */
 	int64_t victim_start;
 	bool victim_surplus;     /* counted in its tenant's surplus_victims */

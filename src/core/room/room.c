@@ -9,9 +9,12 @@
 #include "core/state.h"
 #include "core/tenant/fairshare.h"
 
-#define CONFIDENT 500       /* thousandths: an expected end that is waited for */
-#define WAIT_SLACK_MS 30000 /* how late an awaited end may be */
-#define VICTIM_ROWS 64      /* victims that one decision shows */
+#define CONFIDENT 500                 /* thousandths: an expected end that is waited for */
+#define WAIT_SLACK_MS 30000           /* how late an awaited end may be */
+#define START_MS 30000                /* that the processes of the preemptor take to start */
+#define SPARE_CHANCE (CHANCE_ONE / 4) /* to end soon, of a victim that others are preferred to */
+#define SPARE_ROUNDS 3                /* searches for others */
+#define VICTIM_ROWS 64                /* victims that one decision shows */
 /* What attempts to make room cost, in parts of a unit of a pass: one, a victim that it
  * releases, and the nodes where memory is coming back, which are looked at as sets. */
 #define WORK_PER_ATTEMPT 48
@@ -316,17 +319,16 @@ struct comparison {
 	bool soon;  /* all will probably have ended by the time that preempting takes */
 };
 
-/* Whether the chance that it ends by itself while it would be told to stop is one half
- * at the least. A victim of which little is known is not waited for. */
-static bool ends_soon(struct sched *sched, struct job *job)
+bool room_ends_soon(struct sched *sched, struct job *job, int64_t chance)
 {
 	struct lifetime lifetime;
 
+	INVARIANT(chance > 0 && chance <= CHANCE_ONE);
 	if (job->s.started_ms == 0 || sched->config.grace_ms == 0 ||
 	    !predict_lifetime(sched, job, &lifetime))
 		return false;
 	return lifetime_ends_within(&lifetime, predict_age(job, sched_now(sched)),
-	                            sched->config.grace_ms) >= CHANCE_ONE / 2;
+	                            sched->config.grace_ms + START_MS) >= chance;
 }
 
 /* What stopping the victim costs: what it has to do again, or the time it takes to suspend and
@@ -349,9 +351,9 @@ static struct comparison room_compare(struct sched *sched, const struct search *
 			continue;
 		losers++;
 		int64_t end_ms = job_expected_end(victim->job, now_ms);
-		bool soon = ends_soon(sched, victim->job);
+		bool soon = room_ends_soon(sched, victim->job, CHANCE_ONE / 2);
 		if (soon)
-			end_ms = min64(end_ms, now_ms + sched->config.grace_ms);
+			end_ms = min64(end_ms, now_ms + sched->config.grace_ms + START_MS);
 		compared.lost_gpu_ms += victim_loss(victim, now_ms);
 		compared.soon = compared.soon && soon;
 		compared.known = compared.known && end_ms != INT64_MAX &&
@@ -526,6 +528,43 @@ bool room_may_help_job(struct sched *sched, const struct job *job, enum room_kin
 	       !room_failed_before(sched, job, kind);
 }
 
+/* Marks those of the chosen victims that will perhaps have ended before another could run in
+ * their place. False if there is none. */
+static bool spare_soon(struct sched *sched)
+{
+	const struct room *room = &sched->room;
+	bool any = false;
+
+	for (size_t i = 0; i < room->chosen_count; i++) {
+		const struct victim *victim = &room->victims[room->chosen[i]];
+		if (!is_lost(victim) || !room_ends_soon(sched, victim->job, SPARE_CHANCE))
+			continue;
+		victim->job->spared = room->spared;
+		any = true;
+	}
+	return any;
+}
+
+/* A plan is open that makes room. Replaces it by one that stops nobody who is about to end, if
+ * there is one. */
+static void find_others(struct sched *sched, struct search *search, enum room_kind kind)
+{
+	struct room *room = &sched->room;
+	bool found = true;
+
+	INVARIANT(sched->plan.open);
+	room->spared++;
+	for (int round = 0; found && spare_soon(sched); round++) {
+		plan_abandon(&sched->ledger);
+		room->sparing = true;
+		found = round < SPARE_ROUNDS && room_find(sched, search, kind);
+		room->sparing = false;
+	}
+	if (!found)
+		found = room_find(sched, search, kind);
+	INVARIANT(found && sched->plan.open);
+}
+
 static bool make_for_job(struct sched *sched, struct search *search, enum room_kind kind)
 {
 	struct job *job = search->job;
@@ -541,6 +580,10 @@ static bool make_for_job(struct sched *sched, struct search *search, enum room_k
 	struct comparison compared = room_compare(sched, search);
 	if (kind != ROOM_CONSOLIDATE && wait_instead(sched, job, &compared))
 		return false;
+	if (kind != ROOM_CONSOLIDATE) {
+		find_others(sched, search, kind);
+		compared = room_compare(sched, search);
+	}
 	room_store(sched, search, kind, &compared);
 	sched->pass.budget -= sched->room.work / ROOM_WORK_PER_UNIT;
 	return true;

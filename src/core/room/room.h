@@ -65,6 +65,8 @@ struct room {
 	int64_t work;     /* of the attempts for one applicant: ROOM_WORK_PER_UNIT is a unit */
 	int64_t free_gpu; /* thousandths free in all; for consolidating */
 	uint64_t sharing; /* numbers the calls of timeshare_run */
+	int64_t spared;   /* numbers the searches that spare victims: see struct job */
+	bool sparing;     /* in such a search */
 	bool entitled;    /* consolidate only for jobs within their tenant's fair share */
 };
 
@@ -109,6 +111,11 @@ void timeshare_run(struct sched *sched);
 /* Where GPUs are shared in time: true while the job has to wait for GPUs that come free, before
  * others are stopped (ROOM_SHARE) or moved (ROOM_CONSOLIDATE) for it. */
 bool timeshare_is_early(const struct sched *sched, const struct job *job, enum room_kind kind);
+
+/* Whether the job ends by itself, with this chance at the least (of CHANCE_ONE), before another
+ * could run in its place: within the grace period and the time of a start. False where little
+ * is known. */
+bool room_ends_soon(struct sched *sched, struct job *job, int64_t chance);
 
 /* One attempt, in a plan that stays open if it succeeds: the chosen victims go,
  * the applicant comes, and who need not go after all stays. */

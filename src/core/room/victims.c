@@ -42,7 +42,8 @@ bool victim_allowed(struct sched *sched, const struct job *victim, const struct 
                     enum room_kind kind)
 {
 	if (victim == taker->job || victim->counts.live == 0 || victim->counts.claims > 0 ||
-	    is_safe_for_now(sched, victim))
+	    is_safe_for_now(sched, victim) ||
+	    (sched->room.sparing && victim->spared == sched->room.spared))
 		return false; /* what was just placed is not stopped before it has started */
 	switch (kind) {
 	case ROOM_CONSOLIDATE:

@@ -21,6 +21,7 @@ const struct jct_policy jct_policies[] = {
 	{ "backfill", "the scheduler's defaults: others pass who was promised a start",
 	  JCT_BACKFILL },
 	{ "shortest", "least GPU time first, as an oracle tells", JCT_SHORTEST },
+	{ "urgent", "one job in five has a higher priority and preempts the others", JCT_URGENT },
 	{ "levels", "who had an hour of GPU time gives way to who had less", JCT_LEVELS },
 	{ "attained", "the scheduler's time sharing by attained service", JCT_ATTAINED },
 	{ "estimate", "the same, with estimates, half of them off by a factor of two",

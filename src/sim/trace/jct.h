@@ -16,9 +16,10 @@
  * takes. */
 struct jct_world {
 	int64_t nodes, gpus;
-	int64_t cost_ms; /* of each interruption; -1: 7 s for one GPU, 30 s up to a node's, else 60
-	                    s */
-	bool tenants;    /* one for each virtual cluster, with equal weights */
+	int64_t cost_ms;  /* of each interruption; -1: 7 s for one GPU, 30 s up to a node's, else 60
+	                     s */
+	bool tenants;     /* one for each virtual cluster, with equal weights */
+	bool unpredicted; /* nothing is learned about run times */
 };
 
 enum jct_kind {
@@ -26,6 +27,7 @@ enum jct_kind {
 	JCT_SKIP,      /* in that order, but what does not fit is passed */
 	JCT_BACKFILL,  /* by default: others pass a promised start where they do not delay it */
 	JCT_SHORTEST,  /* least GPU time first, which an oracle tells; nobody is stopped */
+	JCT_URGENT,    /* one job in five is urgent and preempts the others */
 	JCT_LEVELS,    /* two levels: who had an hour of GPU time gives way to who had not */
 	JCT_ATTAINED,  /* as users run it, with time_sharing: attained_service; nobody is moved */
 	JCT_ESTIMATE,  /* as JCT_ATTAINED, with estimates of how long jobs run */
@@ -56,6 +58,7 @@ struct jct_promises {
 struct jct_result {
 	int64_t *completion_ms; /* from submission to end */
 	int64_t preemptions;    /* kills and suspends */
+	int64_t pointless;      /* of those: it would have ended while room was being made */
 	int64_t suspends;
 	int64_t lost_ms; /* GPU time that they took: of restarts, or to move memory */
 	struct jct_promises promises;

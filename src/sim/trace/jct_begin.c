@@ -73,13 +73,16 @@ static bool jct_configure(struct jct *jct, struct error *error)
 		}
 	} else {
 		config.policy = POLICY_PACK;
-		config.enable_preemption = jct->policy->kind == JCT_LEVELS;
+		config.enable_preemption =
+		    jct->policy->kind == JCT_LEVELS || jct->policy->kind == JCT_URGENT;
 		config.enable_consolidation = false;
 		config.enable_backfill = false;
 		config.promise_jobs = 0;
 	}
 	if (jct->policy->kind == JCT_SHORTEST || jct->policy->kind == JCT_LEVELS)
 		config.ageing_per_minute = 0;
+	if (jct->world->unpredicted)
+		config.predict_jobs = 0;
 	command.configure = config;
 	return jct_send(jct, &command, error);
 }

@@ -17,12 +17,12 @@
 #include "sim/world/options.h"
 #include "sim/world/progress.h"
 
-enum { EXIT_REFUSED = 1, EXIT_USAGE = 2, POLICIES_MAX = 12, POINTS = 200 };
+enum { EXIT_REFUSED = 1, EXIT_USAGE = 2, POLICIES_MAX = 16, POINTS = 200 };
 
 struct options {
 	const char *trace, *policies, *plot;
 	int64_t nodes, gpus, cost_s, load;
-	bool json, tenants;
+	bool json, tenants, unpredicted;
 };
 
 /* What came of one policy. Times in seconds. */
@@ -34,6 +34,7 @@ struct summary {
 	double fairness; /* Jain's index of what part of its time each job ran */
 	double seconds;
 	int64_t preemptions;
+	int64_t pointless;
 	struct jct_promises promises;
 	double suspends;             /* for each job */
 	double lost_hours;           /* GPU time that stops took */
@@ -68,6 +69,8 @@ static bool jct_read_options(struct options *options, int argc, char **argv)
 		       STORES_NUMBER(struct options, cost_s, 0, 86400)),
 		OPTION("--tenants", NULL, NULL, "virtual clusters are tenants",
 		       STORES_FLAG(struct options, tenants)),
+		OPTION("--no-predictions", NULL, NULL, "predict no run times",
+		       STORES_FLAG(struct options, unpredicted)),
 		OPTION("--plot", NULL, "SVG", "write charts", STORES_TEXT(struct options, plot)),
 		OPTION("--json", NULL, NULL, "print JSON", STORES_FLAG(struct options, json)),
 		{ 0 },
@@ -171,6 +174,7 @@ static void sum_up(const struct study *study, struct summary *summary,
 	summary->used = capacity > 0 ? (double)result->served_ms / capacity : 0;
 	summary->longest_wait = (double)result->longest_wait_ms / 1000;
 	summary->preemptions = result->preemptions;
+	summary->pointless = result->pointless;
 	summary->promises = result->promises;
 	summary->suspends = (double)result->suspends / (double)count;
 	summary->lost_hours = (double)result->lost_ms / 3600000;
@@ -246,6 +250,12 @@ static void jct_print_table(const struct study *study)
 	       "that they took;\nused: of all GPU time up to the last "
 	       "arrival;\nJain: index of the part of its time that each job ran; took: this "
 	       "simulation\n");
+	for (int i = 0; i < study->count; i++)
+		if (study->summaries[i].preemptions > 0)
+			printf("\n%s: %" PRId64 " stops, of which %" PRId64
+			       " were pointless (the job would have ended while room was made)\n",
+			       study->summaries[i].policy->name, study->summaries[i].preemptions,
+			       study->summaries[i].pointless);
 	jct_print_promises(study);
 }
 
@@ -253,13 +263,14 @@ static void jct_print_json(const struct study *study)
 {
 	for (int i = 0; i < study->count; i++) {
 		const struct summary *at = &study->summaries[i];
-		json_t *line = json_pack(
-		    "{s:s, s:f, s:f, s:f, s:f, s:I, s:I, s:f, s:f}", "policy", at->policy->name,
-		    "jct_mean_s", at->mean, "jct_p50_s", at->p50, "jct_p99_s", at->p99,
-		    "wait_mean_s", at->wait_mean, "preemptions", (json_int_t)at->preemptions,
-		    "promises", (json_int_t)at->promises.given, "promises_kept",
-		    percent_of(at->promises.kept, at->promises.given), "promises_likely",
-		    percent_of(at->promises.likely, at->promises.given));
+		json_t *line =
+		    json_pack("{s:s, s:f, s:f, s:f, s:f, s:I, s:I, s:I, s:f, s:f}", "policy",
+		              at->policy->name, "jct_mean_s", at->mean, "jct_p50_s", at->p50,
+		              "jct_p99_s", at->p99, "wait_mean_s", at->wait_mean, "preemptions",
+		              (json_int_t)at->preemptions, "pointless", (json_int_t)at->pointless,
+		              "promises", (json_int_t)at->promises.given, "promises_kept",
+		              percent_of(at->promises.kept, at->promises.given), "promises_likely",
+		              percent_of(at->promises.likely, at->promises.given));
 		json_dumpf(line, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9));
 		putchar('\n');
 		json_decref(line);
@@ -352,6 +363,7 @@ int jct_main(int argc, char **argv)
 	study.world.nodes = options->nodes > 0 || options->load > 0 ? options->nodes : 64;
 	study.world.gpus = options->gpus;
 	study.world.tenants = options->tenants;
+	study.world.unpredicted = options->unpredicted;
 	study.world.cost_ms = options->cost_s < 0 ? -1 : options->cost_s * 1000;
 	int status = run_study(&study);
 	for (int i = 0; i < study.count; i++)

@@ -7,6 +7,8 @@
 #include "sim/trace/jct_run.h"
 
 #define PRIORITY_HIGH 1000
+#define URGENT_EACH 5
+#define ROOM_MS 60000 /* to make room on a real node: grace period, and start of the other */
 /* Of 20 GiB on each GPU, at 2 GiB/s out and 5.5 GiB/s in. */
 #define OUT_MS 10000
 #define IN_MS 3637
@@ -21,6 +23,8 @@ static int64_t priority_of(const struct jct *jct, const struct philly_job *job)
 {
 	if (jct->policy->kind == JCT_SHORTEST)
 		return INT32_MAX - min64(gpu_ms(job) / 1000, INT32_MAX);
+	if (jct->policy->kind == JCT_URGENT)
+		return jct->submitted % URGENT_EACH == 0 ? PRIORITY_HIGH : PRIORITY_LOW;
 	return jct->policy->kind == JCT_LEVELS ? PRIORITY_HIGH : PRIORITY_LOW;
 }
 
@@ -219,6 +223,7 @@ static void stop_run(struct jct *jct, struct run_job *run)
 	run->cost_ms = cost_of(jct, gpus);
 	jct->result->lost_ms += run->cost_ms * gpus;
 	jct->result->preemptions++;
+	jct->result->pointless += run->left_ms <= ROOM_MS;
 }
 
 /* The node does what it is told, at once, and says so. */

@@ -96,6 +96,53 @@ static void what_was_just_stopped_is_not_late_at_once_even_without_any_time_to_s
 	harness_free(lab.h);
 }
 
+#define SECOND INT64_C(1000)
+#define HOUR (3600 * SECOND)
+
+static int64_t start_named(struct lab lab, const char *name)
+{
+	struct job_record record = whole(lab.tenant, 1);
+
+	record.name = name;
+	int64_t id = submit(lab.h, record);
+	assert_int_equal(pass(lab.h), 1);
+	return id;
+}
+
+static void learn_that(struct lab lab, const char *name, int64_t took_ms)
+{
+	for (int i = 0; i < 8; i++) {
+		int64_t id = start_named(lab, name);
+		time_passes(lab.h, took_ms);
+		end_job(lab.h, id, 0);
+	}
+}
+
+/* The last one to start loses least, but it is about to end. */
+static void who_is_about_to_end_stays_where_others_can_go(void **unused)
+{
+	(void)unused;
+	for (int predicts = 0; predicts < 2; predicts++) {
+		struct lab lab = preempt_lab_new(3);
+		struct config_record config = config_default();
+		config.predict_jobs = predicts ? config.predict_jobs : 0;
+		configure(lab.h, config);
+		learn_that(lab, "brief", 300 * SECOND);
+		learn_that(lab, "lasting", 10 * HOUR);
+		start_named(lab, "lasting");
+		time_passes(lab.h, HOUR);
+		start_named(lab, "lasting");
+		time_passes(lab.h, HOUR);
+		int64_t brief = start_named(lab, "brief");
+		time_passes(lab.h, 290 * SECOND);
+		int64_t winner = submit_at(lab, 900, 2);
+		pass(lab.h);
+		assert_non_null(decided(lab.h, DECISION_PREEMPT, winner));
+		assert_int_equal(was_told_to_stop(lab.h, brief), !predicts);
+		harness_free(lab.h);
+	}
+}
+
 static void only_a_strictly_higher_priority_preempts(void **unused)
 {
 	struct lab lab = preempt_lab_new(1);
@@ -523,6 +570,7 @@ int main(void)
 		cmocka_unit_test(a_claim_keeps_others_off_what_is_being_freed),
 		cmocka_unit_test(a_cancelled_winner_leaves_the_room_to_others),
 		cmocka_unit_test(a_tenant_that_may_not_preempt_waits),
+		cmocka_unit_test(who_is_about_to_end_stays_where_others_can_go),
 		cmocka_unit_test(nobody_is_preempted_where_that_is_switched_off),
 		cmocka_unit_test(a_job_that_is_not_preemptible_is_never_a_victim),
 		cmocka_unit_test(a_job_that_was_preempted_often_enough_is_protected),
