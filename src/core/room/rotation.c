@@ -187,6 +187,9 @@ static void offer_slot(const struct sched *sched, const struct model *model, str
 	int at = closing->count;
 	bool mine = slot->r.closing_for == model->r.id;
 
+	/* Its time to live keeps what nobody has asked since the model began to wait. */
+	if (slot->active == 0 && !slot->listed && slot->r.used_ms <= model->waiting.first->since_ms)
+		return;
 	if (slot->model == model || !may_close(slot) || closing->count == CLOSED_MAX ||
 	    (slot->r.closing_for != 0 && !mine) || rotation_rest_ms(slot) > now_ms ||
 	    (!mine && !slot->listed && rotation_stay_ms(sched, slot) > now_ms))

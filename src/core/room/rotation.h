@@ -13,6 +13,7 @@
  *
  * Closed are, on the node where it costs least, the slots with the least right to stay:
  * idle ones, then those of models with other slots, then those that were ready longest.
+ * An idle slot that nobody has asked since then keeps its time to live.
  * A slot is safe until it was ready for `slot_stay_ms`, or for two loads of its model.
  *
  * Of each GPU's time at most `loading` thousandths go into loads that take the place of
