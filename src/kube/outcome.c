@@ -20,7 +20,8 @@ enum outcome outcome_of(enum write_kind kind, int status)
 	case 410:
 		return OUTCOME_GONE;
 	case 409:
-		return OUTCOME_CHANGED;
+		/* An API server whose store did not answer in time calls that a conflict too. */
+		return kind == WRITE_BIND ? OUTCOME_LOOK : OUTCOME_CHANGED;
 	case 401: /* the token is read again */
 	case 429:
 		return OUTCOME_LATER;

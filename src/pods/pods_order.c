@@ -362,6 +362,13 @@ static void not_bound(struct pods *pods, struct pod *pod, const char *reason)
 	free(text);
 }
 
+/* What the API server would not bind at any time. */
+static bool may_be_bound(const json_t *object)
+{
+	return !member_has(json_object_get(object, "metadata"), "deletionTimestamp") &&
+	       !pod_is_gated(object);
+}
+
 static bool bind_answer(struct pods *pods, struct pod *pod, enum outcome outcome,
                         const json_t *object, const char *reason)
 {
@@ -378,18 +385,14 @@ static bool bind_answer(struct pods *pods, struct pod *pod, enum outcome outcome
 	case OUTCOME_LOOK:
 		if (strcmp(uid, pod->uid) != 0)
 			not_bound(pods, pod, "the pod was deleted");
-		else if (!*node)
+		else if (!*node && may_be_bound(object))
 			return true;
+		else if (!*node)
+			not_bound(pods, pod, "the pod is being deleted, or has scheduling gates");
 		else if (task->node && strcmp(node, task->node) == 0)
 			bound(pods, pod);
 		else
 			not_bound(pods, pod, "somebody else bound the pod");
-		return false;
-	case OUTCOME_CHANGED:
-		if (pod->node && task->node && strcmp(pod->node, task->node) == 0)
-			bound(pods, pod);
-		else
-			not_bound(pods, pod, reason);
 		return false;
 	default:
 		not_bound(pods, pod, outcome == OUTCOME_GONE ? "the pod was deleted" : reason);

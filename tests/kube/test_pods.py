@@ -385,3 +385,20 @@ def test_pods_that_were_decided_and_not_bound_before_a_kill_are_bound_after_it(a
     pods.scheduler.start()
     pods.await_bound("single", 1)
     pods.await_bound("g-", 4)
+
+
+def test_a_conflict_that_is_none_is_looked_up_and_bound_at_once(api, start):
+    api.create("nodes", node("a"))
+    tries = []
+
+    def conflict(method, path):
+        if path.endswith("/binding"):
+            tries.append(path)
+            if len(tries) < 3:
+                raise Refused(409, "etcdserver: request timed out")
+    api.fault = conflict
+    pods = start()
+    api.create("pods", pod("p", 1))
+    pods.await_bound("p", 1)
+    assert not [e for e in api.events if e["reason"] == "FailedBinding"]
+    assert ("GET", "/api/v1/namespaces/default/pods/p") in api.requests

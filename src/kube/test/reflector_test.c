@@ -171,7 +171,8 @@ static void a_binding_is_so_only_if_the_server_said_it_was_made(void **state)
 	assert_int_equal(outcome_of(WRITE_BIND, 200), OUTCOME_LOOK);
 	assert_int_equal(outcome_of(WRITE_BIND, 0), OUTCOME_LOOK);
 	assert_int_equal(outcome_of(WRITE_BIND, 504), OUTCOME_LOOK);
-	assert_int_equal(outcome_of(WRITE_BIND, 409), OUTCOME_CHANGED);
+	assert_int_equal(outcome_of(WRITE_BIND, 409), OUTCOME_LOOK);
+	assert_int_equal(outcome_of(WRITE_EVICT, 409), OUTCOME_CHANGED);
 	assert_int_equal(outcome_of(WRITE_BIND, 404), OUTCOME_GONE);
 	assert_int_equal(outcome_of(WRITE_BIND, 422), OUTCOME_REFUSED);
 	assert_int_equal(outcome_of(WRITE_EVICT, 429), OUTCOME_LATER);
