@@ -197,8 +197,11 @@ static bool http1_parse_set_up(struct http1 *http1, struct exchange_state *state
 	exchange->protocol = PROTOCOL_HTTP1;
 	state->is_old = parser->http_minor == 0;
 	state->keeps_alive = llhttp_should_keep_alive(parser);
-	state->content_length =
-	    parser->flags & F_CONTENT_LENGTH ? (int64_t)parser->content_length : -1;
+	state->content_length = -1;
+	if (parser->flags & F_CONTENT_LENGTH)
+		state->content_length = parser->content_length < INT64_MAX
+		                            ? (int64_t)parser->content_length
+		                            : INT64_MAX;
 	if (!exchange_set_up(state, &status, &error)) {
 		http1_fail(http1, status, "invalid", error.text);
 		return false;

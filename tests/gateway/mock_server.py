@@ -3,10 +3,12 @@ and faults by what the request says
 
 A request's member `mock` may have: delay (s before the answer), tokens, gap (s between tokens),
 status, reset (closes before a byte), cut (closes after that many tokens), usage (false: says
-nothing), pad (bytes of each token), prompt_tokens. GET /mock says what has been served.
+nothing), pad (bytes of each token), prompt_tokens, until (a file: the stream goes on until it is there). GET /mock says what has been served.
 """
 import hashlib
+import itertools
 import json
+import os
 import socketserver
 import sys
 import threading
@@ -74,7 +76,7 @@ class Handler(socketserver.StreamRequestHandler):
                 with LOCK:
                     STATE["closed_early"] += 1
                 raise Gone
-            time.sleep(min(left, 0.005))
+            time.sleep(min(left, 0.005 if STATE["active"] < 64 else 0.1))
 
     def serve(self, method, path, headers, body):
         if path in ("/health", "/metrics"):
@@ -140,7 +142,9 @@ class Handler(socketserver.StreamRequestHandler):
     def stream(self, asked, tokens, prompt, mock):
         self.begin()
         pad = "x" * mock.get("pad", 0)
-        for i in range(tokens):
+        until = mock.get("until")
+        for i in (itertools.takewhile(lambda _: not os.path.exists(until), itertools.count()) if until
+                  else range(tokens)):
             if mock.get("cut") == i:
                 return False
             self.wait(mock.get("gap", 0))

@@ -31,7 +31,7 @@ def two(signed_in):
 
 
 PATHS_OF_JOB = [("GET", ""), ("DELETE", ""), ("GET", "/why"), ("GET", "/events"), ("GET", "/logs"),
-                ("POST", "/hold"), ("POST", "/release"), ("POST", "/requeue")]
+                ("POST", "/input"), ("POST", "/hold"), ("POST", "/release"), ("POST", "/requeue")]
 
 
 @pytest.mark.parametrize("method,path", PATHS_OF_JOB)

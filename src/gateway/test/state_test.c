@@ -51,6 +51,32 @@ static void a_tenant_with_ten_times_the_load_gets_no_more(void **state)
 	fair_free(&fair);
 }
 
+/* Of one tenant's queue the first that came is the next: ten times the load is ten times the
+ * service. The same load in queues of two tenants is served in halves. */
+static void first_come_first_served_would_follow_the_load(void **state)
+{
+	(void)state;
+	for (int tenants = 1; tenants <= 2; tenants++) {
+		struct fair fair;
+		struct fair_item items[11] = { 0 };
+		int64_t small = 0, large = 0;
+		fair_init(&fair);
+		for (int i = 0; i < 11; i++)
+			fair_push(
+			    &fair,
+			    fair_tenant(&fair, i == 0 || tenants == 1 ? 1 : 2, FAIR_WEIGHT_ONE),
+			    &items[i], false);
+		for (int i = 0; i < 11000; i++) {
+			struct fair_item *item = fair_first(&fair);
+			uint64_t seed = 1;
+			*(item == &items[0] ? &small : &large) += 1;
+			serve_one(&fair, &seed, 1);
+		}
+		assert_int_equal(large, tenants == 1 ? 10 * small : small);
+		fair_free(&fair);
+	}
+}
+
 static void service_follows_weights(void **state)
 {
 	(void)state;
@@ -225,6 +251,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_tenant_with_ten_times_the_load_gets_no_more),
+		cmocka_unit_test(first_come_first_served_would_follow_the_load),
 		cmocka_unit_test(service_follows_weights),
 		cmocka_unit_test(a_tenant_that_was_away_saves_nothing_up),
 		cmocka_unit_test(batches_wait_for_people),

@@ -104,7 +104,7 @@ def existence(world):
              (f"/api/v1/models/{things.model}", "/api/v1/models/model-99999"),
              ("/api/v1/leases/lease-1", "/api/v1/leases/lease-99999")]
     tails = {"jobs": [("GET", ""), ("GET", "/why"), ("GET", "/events"), ("GET", "/runs"),
-                      ("GET", "/logs"), ("POST", "/hold"), ("POST", "/release"),
+                      ("GET", "/logs"), ("POST", "/input"), ("POST", "/hold"), ("POST", "/release"),
                       ("POST", "/requeue"), ("DELETE", ""), ("PUT", "/priority")],
              "tenants": [("GET", ""), ("GET", "/usage"), ("PUT", ""), ("DELETE", "")],
              "models": [("GET", ""), ("GET", "/why"), ("PUT", ""), ("DELETE", ""), ("POST", "/leases")],
