@@ -45,7 +45,9 @@ def test_time_sharing_beats_order_of_arrival(gpu_sim, trace):
     assert list(of) == [
         "fifo",
         "skip",
+        "backfill",
         "shortest",
+        "urgent",
         "levels",
         "attained",
         "estimate",
@@ -63,6 +65,10 @@ def test_time_sharing_beats_order_of_arrival(gpu_sim, trace):
             "jct_p99_s",
             "wait_mean_s",
             "preemptions",
+            "pointless",
+            "promises",
+            "promises_kept",
+            "promises_likely",
         }
     assert of["attained"]["jct_mean_s"] < of["skip"]["jct_mean_s"] < of["fifo"]["jct_mean_s"]
     assert of["fifo"]["preemptions"] == of["skip"]["preemptions"] == 0

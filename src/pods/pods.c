@@ -276,7 +276,9 @@ static bool take_in_arrivals(struct pods *pods)
 		pod_take_in(pods, pod);
 	}
 	pods->arrival_count -= count;
-	memmove(pods->arrivals, pods->arrivals + count, pods->arrival_count * sizeof(struct pod *));
+	if (pods->arrival_count > 0)
+		memmove(pods->arrivals, pods->arrivals + count,
+		        pods->arrival_count * sizeof(struct pod *));
 	return count > pods->arrival_count;
 }
 

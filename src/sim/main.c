@@ -6,6 +6,7 @@
 #include "sim/demo.h"
 #include "sim/scenario/predicates.h"
 #include "sim/scenario/scenario.h"
+#include "sim/serve/serve_command.h"
 #include "sim/trace/foretell_command.h"
 #include "sim/trace/jct_command.h"
 #include "sim/trace/pack_command.h"
@@ -38,6 +39,11 @@ static const struct subcommand subcommands[] = {
 	  "let the jobs of a trace share a cluster, and say how long they take", jct_main },
 	{ "predict", "--trace CSV [--warm CSV] [--experts 65536] [--json]",
 	  "predict the run times of a trace's jobs, and say how well that went", foretell_main },
+	{ "serve",
+	  "--trace CSV --models CSV [--first-models N] [--gpus 16] [--gpu-gb 80]\n"
+	  "               [--load-gbps 16] [--start-s 0] [--sleep none|home|any]\n"
+	  "               [--one-per-gpu] [--policy P[,P...]] [--json]",
+	  "serve many models on few GPUs, and say how many requests are in time", serve_main },
 	{ "predicates", "FILE", "ask the core about kube-scheduler's predicate cases",
 	  predicates_main },
 	{ "chaos", "[--seed S] [--seeds K] [--steps N] [--shrink] [--json]",

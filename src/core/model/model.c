@@ -490,4 +490,5 @@ void models_free(struct models *models)
 	ranktree_free(&models->wanting);
 	ranktree_free(&models->claimants);
 	ranktree_free(&models->closing);
+	free(models->order);
 }

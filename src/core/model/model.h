@@ -12,6 +12,7 @@
 struct request_entry;
 struct sched;
 struct slot;
+struct wanting;
 
 #define IDLE_TTL_DEFAULT_MS 10000
 #define LOAD_TIMEOUT_DEFAULT_MS 600000
@@ -74,6 +75,8 @@ struct models {
 	struct ranktree claimants; /* slots that have a claim, by id */
 	struct ranktree closing;   /* slots that are closed for a model, by id */
 	struct map slots;          /* struct slot *, by id */
+	struct wanting *order;     /* scratch of replica_open() */
+	size_t order_capacity;
 };
 
 struct model *models_find(const struct models *models, int64_t id);

@@ -77,22 +77,77 @@ static bool could_have(struct sched *sched, struct model *model)
 	return applicant_find(&sched->placement, &search, &choice);
 }
 
+struct urgency replica_urgency(const struct sched *sched, const struct model *model)
+{
+	/* A tenth is for what comes between: the release of memory, and the first step. */
+	int64_t goal_ms = sched->config.request_goal_ms;
+	int64_t left_ms = goal_ms - goal_ms / 10 - rotation_load_ms(model);
+	const struct request_entry *first = model->waiting.first, *entry = first;
+
+	if (!first || goal_ms == 0)
+		return (struct urgency){ URGENCY_IN_TIME, model->list_number };
+	if (rotation_due_ms(sched, model) <= sched_now(sched))
+		return (struct urgency){ URGENCY_DUE, first->number };
+	while (entry && entry->since_ms + left_ms <= sched_now(sched))
+		entry = entry->next;
+	return entry ? (struct urgency){ URGENCY_IN_TIME, entry->number }
+	             : (struct urgency){ URGENCY_LATE, first->number };
+}
+
+int urgency_compare(struct urgency a, struct urgency b)
+{
+	if (a.rank != b.rank)
+		return a.rank < b.rank ? -1 : 1;
+	return a.number < b.number ? -1 : a.number > b.number;
+}
+
+static int more_urgent(const void *a, const void *b)
+{
+	const struct wanting *x = a, *y = b;
+
+	return urgency_compare(x->urgency, y->urgency);
+}
+
+/* The models of one priority, from the cursor on, the most urgent first. */
+static size_t next_priority(struct sched *sched, struct rank_cursor *cursor,
+                            const struct rank_entry **entry)
+{
+	struct models *models = &sched->models;
+	int64_t key = *entry ? (*entry)->major : 0;
+	size_t count = 0;
+
+	for (; *entry && (*entry)->major == key; *entry = rank_cursor_next(cursor)) {
+		struct model *model = (*entry)->value;
+		array_reserve(models->order, models->order_capacity, count + 1);
+		models->order[count++] = (struct wanting){ model, replica_urgency(sched, model) };
+	}
+	if (count > 1)
+		qsort(models->order, count, sizeof(*models->order), more_urgent);
+	return count;
+}
+
+static void open_model(struct sched *sched, struct model *model)
+{
+	struct tenant *tenant = model->tenant;
+
+	INVARIANT(model->listed && tenant->open_model_first == 0);
+	if (!could_have(sched, model))
+		return;
+	array_reserve(tenant->open_models, tenant->open_model_capacity,
+	              tenant->open_model_count + 1);
+	tenant->open_models[tenant->open_model_count++] = model;
+}
+
 void replica_open(struct sched *sched)
 {
 	struct rank_cursor cursor = ranktree_seek(&sched->models.wanting, INT64_MIN, INT64_MIN);
-	const struct rank_entry *entry;
+	const struct rank_entry *entry = rank_cursor_next(&cursor);
+	size_t count;
 
 	INVARIANT(!sched->plan.open);
-	while ((entry = rank_cursor_next(&cursor))) {
-		struct model *model = entry->value;
-		struct tenant *tenant = model->tenant;
-		INVARIANT(model->listed && tenant->open_model_first == 0);
-		if (!could_have(sched, model))
-			continue;
-		array_reserve(tenant->open_models, tenant->open_model_capacity,
-		              tenant->open_model_count + 1);
-		tenant->open_models[tenant->open_model_count++] = model;
-	}
+	while ((count = next_priority(sched, &cursor, &entry)) > 0)
+		for (size_t i = 0; i < count; i++)
+			open_model(sched, sched->models.order[i].model);
 }
 
 struct model *replica_first(const struct tenant *tenant)

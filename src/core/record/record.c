@@ -25,7 +25,7 @@
 	F(T, search_pause_us) F(T, search_width)                                                   \
 	F(T, time_sharing, .words = &time_sharing_words) F(T, sharing_wait_ms)                     \
 	F(T, sharing_turn_ms) F(T, sharing_delay_ms) F(T, lease_ms) F(T, foreign_requeues)         \
-	F(T, loads_per_gpu) F(T, turn_wait_ms) F(T, slot_stay_ms) F(T, loading)                    \
+	F(T, loads_per_gpu) F(T, request_goal_ms) F(T, turn_wait_ms) F(T, slot_stay_ms) F(T, loading)                    \
 	F(T, suspend, .words = &suspend_words) F(T, suspend_host) F(T, suspend_wait_ms)
 
 #define TENANT_FIELDS(F, T)                                                                        \
@@ -266,6 +266,7 @@ struct config_record config_default(void)
 		.sharing_delay_ms = RANGE_DEFAULT(RANGE_SHARING_DELAY_MS),
 		.lease_ms = RANGE_DEFAULT(RANGE_LEASE_MS),
 		.loads_per_gpu = RANGE_DEFAULT(RANGE_LOADS_PER_GPU),
+		.request_goal_ms = RANGE_DEFAULT(RANGE_REQUEST_GOAL_MS),
 		.turn_wait_ms = RANGE_DEFAULT(RANGE_TURN_WAIT_MS),
 		.slot_stay_ms = RANGE_DEFAULT(RANGE_SLOT_STAY_MS),
 		.loading = 10 * RANGE_DEFAULT(RANGE_LOADING_PERCENT),
@@ -351,6 +352,7 @@ static bool ranges_check(const struct config_record *config, struct error *error
 		RANGED(sharing_delay_ms, RANGE_SHARING_DELAY_MS),
 		RANGED(lease_ms, RANGE_LEASE_MS),
 		RANGED(loads_per_gpu, RANGE_LOADS_PER_GPU),
+		RANGED(request_goal_ms, RANGE_REQUEST_GOAL_MS),
 		RANGED(turn_wait_ms, RANGE_TURN_WAIT_MS),
 		RANGED(slot_stay_ms, RANGE_SLOT_STAY_MS),
 		RANGE(loading, 10, 10 * RANGE_MOST(RANGE_LOADING_PERCENT)),

@@ -24,16 +24,18 @@ struct way {
 	struct choice choice;
 };
 
-static int64_t load_of(const struct model *model)
+int64_t rotation_load_ms(const struct model *model)
 {
 	const struct shape_request *request = &model->shapes->request;
 
+	if (model->r.load_ms > 0)
+		return model->r.load_ms;
 	return model_reload_ms(model, request->memory_mib * request->gpu_count);
 }
 
 int64_t rotation_due_ms(const struct sched *sched, const struct model *model)
 {
-	int64_t load_ms = load_of(model);
+	int64_t load_ms = rotation_load_ms(model);
 
 	if (!model->waiting.first)
 		return INT64_MAX;
@@ -185,6 +187,9 @@ static void offer_slot(const struct sched *sched, const struct model *model, str
 	int at = closing->count;
 	bool mine = slot->r.closing_for == model->r.id;
 
+	/* Its time to live keeps what nobody has asked since the model began to wait. */
+	if (slot->active == 0 && !slot->listed && slot->r.used_ms <= model->waiting.first->since_ms)
+		return;
 	if (slot->model == model || !may_close(slot) || closing->count == CLOSED_MAX ||
 	    (slot->r.closing_for != 0 && !mine) || rotation_rest_ms(slot) > now_ms ||
 	    (!mine && !slot->listed && rotation_stay_ms(sched, slot) > now_ms))
@@ -317,17 +322,14 @@ static void take_turn(struct sched *sched, struct model *model)
 	}
 }
 
-static int longest_first(const void *a, const void *b)
+static int most_urgent(const void *a, const void *b)
 {
-	const struct model *x = *(struct model *const *)a, *y = *(struct model *const *)b;
-	const struct request_entry *first = x->waiting.first, *other = y->waiting.first;
+	const struct wanting *x = a, *y = b;
 
-	if (first->since_ms != other->since_ms)
-		return first->since_ms < other->since_ms ? -1 : 1;
-	return first->number < other->number ? -1 : first->number > other->number;
+	return urgency_compare(x->urgency, y->urgency);
 }
 
-/* Models that wait for their first slot, the one that has waited longest first. */
+/* Models that wait for their first slot, the most urgent first. */
 static size_t list_waiting(struct sched *sched)
 {
 	struct rotation *rotation = &sched->rotation;
@@ -336,13 +338,15 @@ static size_t list_waiting(struct sched *sched)
 	size_t count = 0;
 
 	while ((entry = rank_cursor_next(&cursor))) {
-		if (replica_want(sched, entry->value) != WANT_SERVE)
+		struct model *model = entry->value;
+		if (replica_want(sched, model) != WANT_SERVE)
 			continue;
 		array_reserve(rotation->waiting, rotation->capacity, count + 1);
-		rotation->waiting[count++] = entry->value;
+		rotation->waiting[count++] =
+		    (struct wanting){ model, replica_urgency(sched, model) };
 	}
-	if (count > 0)
-		qsort(rotation->waiting, count, sizeof(*rotation->waiting), longest_first);
+	if (count > 1)
+		qsort(rotation->waiting, count, sizeof(*rotation->waiting), most_urgent);
 	return count;
 }
 
@@ -428,7 +432,7 @@ static void keep_gpus(struct sched *sched, size_t count)
 	}
 	if (count == 0)
 		return;
-	struct model *model = sched->rotation.waiting[0];
+	struct model *model = sched->rotation.waiting[0].model;
 	bool due = rotation_due_ms(sched, model) <= sched_now(sched);
 	int64_t asked = model->shapes->request.gpu_count;
 	bool few = 2 * asked <= (int64_t)sched->cluster.gpu_by_id.count;
@@ -462,8 +466,8 @@ void rotation_run(struct sched *sched)
 	size_t count = list_waiting(sched);
 	int kept = unkeep(sched, before);
 	for (size_t i = 0; i < count && sched->pass.budget > 0; i++)
-		if (rotation_due_ms(sched, sched->rotation.waiting[i]) <= sched_now(sched))
-			take_turn(sched, sched->rotation.waiting[i]);
+		if (rotation_due_ms(sched, sched->rotation.waiting[i].model) <= sched_now(sched))
+			take_turn(sched, sched->rotation.waiting[i].model);
 	keep_gpus(sched, count);
 	for (int i = 0; i < kept; i++)
 		if (before[i].gpu->kept_for != before[i].model_id) {

@@ -2,7 +2,7 @@
 #ifndef CORE_ROOM_ROTATION_H
 #define CORE_ROOM_ROTATION_H
 
-#include "core/model/slot.h"
+#include "core/model/replica.h"
 
 /* A slot with requests is never evicted, so steady requests for one model could keep
  * another waiting for ever. Once the oldest request of a model without a slot has
@@ -13,15 +13,16 @@
  *
  * Closed are, on the node where it costs least, the slots with the least right to stay:
  * idle ones, then those of models with other slots, then those that were ready longest.
+ * An idle slot that nobody has asked since then keeps its time to live.
  * A slot is safe until it was ready for `slot_stay_ms`, or for two loads of its model.
  *
  * Of each GPU's time at most `loading` thousandths go into loads that take the place of
  * others: a load puts off the next eviction for a model there until its share of the
  * time has passed. Time without loads counts for LOAD_CREDIT_MS at the most.
  *
- * The GPUs that are nearest to having room are kept for the model that has waited
- * longest: smaller ones would take what comes free there, and it would wait for ever.
- * Before its turn comes they are at most half of all GPUs. */
+ * The GPUs that are nearest to having room are kept for the most urgent model: smaller ones would
+ * take what comes free there, and it would wait for ever. Before its turn comes they are at most
+ * half of all GPUs. */
 
 #define KEPT_MAX 64 /* GPUs that are kept for models at a time */
 
@@ -33,13 +34,15 @@ struct kept_gpu {
 struct rotation {
 	int64_t kept[KEPT_MAX]; /* ids of GPUs whose `kept_for` is set */
 	int count;
-	struct model **waiting; /* scratch of rotation_run() */
+	struct wanting *waiting; /* scratch of rotation_run() */
 	size_t capacity;
 };
 
 #define TURN_LOADS 3 /* a model waits that many loads, and a slot stays one less */
 #define LOAD_CREDIT_MS 60000
 
+/* What loading a slot of the model is expected to take. */
+int64_t rotation_load_ms(const struct model *model);
 /* When the turn of a model comes that waits and has no slot: early enough for it to be
  * loaded once its oldest request has waited for max(turn_wait_ms, TURN_LOADS loads).
  * INT64_MAX if no request waits. */

@@ -63,6 +63,7 @@ void config_to_record(const struct config *config, struct config_record *record)
 	record->suspend_host = 10 * config->scheduler.suspend_host_percent;
 	record->lease_ms = config->scheduler.request_lease_ms;
 	record->loads_per_gpu = config->scheduler.loads_per_gpu;
+	record->request_goal_ms = config->scheduler.request_goal_ms;
 	record->turn_wait_ms = config->scheduler.turn_wait_ms;
 	record->slot_stay_ms = config->scheduler.slot_stay_ms;
 	record->loading = 10 * config->scheduler.loading_percent;

@@ -110,6 +110,7 @@ const struct setting settings[] = {
 	RANGED(scheduler, gang_grace_ms, RANGE_GANG_GRACE_MS, true, "A gang with too few tasks left is stopped after this time")
 	RANGED(scheduler, refuse_backoff_ms, RANGE_REFUSE_BACKOFF_MS, true, "Wait after a node refused a task; doubled each time")
 	RANGED(scheduler, loads_per_gpu, RANGE_LOADS_PER_GPU, true, "How many models load onto one GPU at once. A load that takes much longer than loads of its model did no longer counts")
+	RANGED(scheduler, request_goal_ms, RANGE_REQUEST_GOAL_MS, true, "Requests to models are to be served within this time. Models all of whose requests have waited longer are loaded after those that can still be in time, until it is their turn (`turn_wait_ms`); 0: in the order of arrival")
 	RANGED(scheduler, turn_wait_ms, RANGE_TURN_WAIT_MS, true, "Once the oldest request of a model without a slot has waited this long, or three loads if that is longer, a busy slot of another model makes room for it: it takes no new requests, and goes when it has none")
 	RANGED(scheduler, slot_stay_ms, RANGE_SLOT_STAY_MS, true, "A slot stays open for this long after it became ready, or for two loads if that is longer, whoever else waits")
 	RANGED(scheduler, loading_percent, RANGE_LOADING_PERCENT, true, "Most of a GPU's time that is spent loading models in place of others")

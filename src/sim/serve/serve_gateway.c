@@ -1,0 +1,148 @@
+/* serve_gateway.c - the state machine of a gateway, between requests of a trace and the core */
+#include "sim/serve/serve_gateway.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "gateway/state/gateway.h"
+
+enum { QUEUE_MS = 86400000, NAME_MAX_LENGTH = 32 };
+
+struct serve_call {
+	struct gateway_call call;
+	char name[NAME_MAX_LENGTH];
+	bool open;
+};
+
+struct serve_gateway {
+	struct gateway *gateway;
+	struct gateway_asker asker;
+	struct serve_call *calls;
+	size_t call_count;
+	int64_t *model_ids;
+	size_t model_count;
+	serve_send *send;
+	void *context;
+};
+
+static void on_send(void *context, struct gateway_call *call)
+{
+	struct serve_gateway *gateway = context;
+	const struct serve_call *at = (struct serve_call *)(void *)call;
+
+	gateway->send(gateway->context, (size_t)(at - gateway->calls), call->slot->id);
+}
+
+struct serve_gateway *serve_gateway_new(size_t requests, const int64_t *model_ids, size_t models,
+                                        serve_send *send, void *context)
+{
+	struct serve_gateway *gateway = NEW(struct serve_gateway);
+	struct gateway_settings settings = { .queue_ms = QUEUE_MS,
+		                             .send = on_send,
+		                             .context = gateway };
+
+	gateway->calls = memory_zero(requests + 1, sizeof(*gateway->calls));
+	gateway->call_count = requests;
+	gateway->model_ids = memory_zero(models + 1, sizeof(*gateway->model_ids));
+	for (size_t i = 0; i < models; i++)
+		gateway->model_ids[i] = model_ids[i];
+	gateway->model_count = models;
+	gateway->send = send;
+	gateway->context = context;
+	gateway->gateway = gateway_new(&settings);
+	return gateway;
+}
+
+void serve_gateway_free(struct serve_gateway *gateway)
+{
+	for (size_t i = 0; i < gateway->call_count; i++)
+		if (gateway->calls[i].open)
+			gateway_finish(gateway->gateway, &gateway->calls[i].call, -1, -1, 0);
+	gateway_free(gateway->gateway);
+	free(gateway->calls);
+	free(gateway->model_ids);
+	free(gateway);
+}
+
+/* The gateway keeps what it is told, as it came from the wire. */
+static void tell(struct serve_gateway *gateway, const Gateway__Routes *routes, int64_t now_ms)
+{
+	size_t size = gateway__routes__get_packed_size(routes);
+	uint8_t *bytes = memory_alloc(size + 1);
+
+	gateway__routes__pack(routes, bytes);
+	Gateway__Routes *copy = gateway__routes__unpack(NULL, size, bytes);
+	INVARIANT(copy);
+	gateway_routes(gateway->gateway, copy, now_ms);
+	free(bytes);
+}
+
+void serve_gateway_routes(struct serve_gateway *gateway, const struct serve_route *routes,
+                          size_t count, int64_t now_ms)
+{
+	static const Gateway__Slot__State states[] = { GATEWAY__SLOT__STATE__LOADING,
+		                                       GATEWAY__SLOT__STATE__READY,
+		                                       GATEWAY__SLOT__STATE__CLOSING };
+	struct arena arena = { 0 };
+	Gateway__Routes said = GATEWAY__ROUTES__INIT;
+
+	said.n_models = gateway->model_count;
+	said.models = arena_alloc(&arena, (said.n_models + 1) * sizeof(*said.models));
+	for (size_t i = 0; i < gateway->model_count; i++) {
+		Gateway__Model *model = arena_alloc(&arena, sizeof(*model));
+		char *name = arena_alloc(&arena, NAME_MAX_LENGTH);
+		gateway__model__init(model);
+		snprintf(name, NAME_MAX_LENGTH, "m%" PRId64, gateway->model_ids[i]);
+		model->model_id = gateway->model_ids[i];
+		model->name = name;
+		model->shared = true;
+		said.models[i] = model;
+	}
+	said.n_slots = count;
+	said.slots = arena_alloc(&arena, (count + 1) * sizeof(*said.slots));
+	for (size_t i = 0; i < count; i++) {
+		Gateway__Slot *slot = arena_alloc(&arena, sizeof(*slot));
+		gateway__slot__init(slot);
+		slot->slot_id = routes[i].slot_id;
+		slot->model_id = routes[i].model_id;
+		slot->address = "http://slot";
+		slot->state = states[routes[i].state];
+		slot->share = routes[i].share;
+		said.slots[i] = slot;
+	}
+	tell(gateway, &said, now_ms);
+	arena_free(&arena);
+}
+
+bool serve_gateway_ask(struct serve_gateway *gateway, size_t request, int64_t model_id,
+                       int64_t prompt, int64_t now_ms)
+{
+	struct serve_call *at = &gateway->calls[request];
+	struct refusal refusal;
+
+	INVARIANT(request < gateway->call_count && !at->open);
+	snprintf(at->name, sizeof(at->name), "m%" PRId64, model_id);
+	at->call = (struct gateway_call){ .asker = &gateway->asker,
+		                          .model_name = at->name,
+		                          .is_stream = true,
+		                          .prompt_tokens = prompt };
+	at->open = gateway_ask(gateway->gateway, &at->call, now_ms, &refusal);
+	return at->open;
+}
+
+void serve_gateway_serve(struct serve_gateway *gateway, int64_t now_ms)
+{
+	gateway_serve(gateway->gateway, now_ms);
+}
+
+void serve_gateway_finish(struct serve_gateway *gateway, size_t request, int64_t prompt,
+                          int64_t answer, int64_t now_ms)
+{
+	struct serve_call *at = &gateway->calls[request];
+
+	INVARIANT(request < gateway->call_count && at->open);
+	at->open = false;
+	gateway_finish(gateway->gateway, &at->call, prompt, answer, now_ms);
+}

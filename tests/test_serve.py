@@ -1,0 +1,118 @@
+"""gpu-sim serve as a whole: requests go in, the share that was in time comes out."""
+
+import json
+import random
+
+import pytest
+
+KINDS = (
+    "model,weights_gb,overhead_gb,kv_gb,kv_bytes_per_token,longest,prefill_ms,"
+    "prefill_ms_per_token,decode_ms,decode_ms_per_context_token,decode_ms_per_request\n"
+    "small,14,1.5,6,401408,8192,7.04,0.01983,9.07,0,0.0704\n"
+    "middle,18,1.5,6,786432,4096,10.79,0.02395,13.63,0,0.0723\n"
+    "large,26,1.5,6,819200,4096,9.60,0.03768,12.52,0.000201,0.109\n"
+)
+KEYS = {
+    "policy", "models", "attainment", "worst_tenth", "ttft_p99_s", "loads", "wakes",
+    "load_time_share", "refused", "cut",
+}  # fmt: skip
+
+
+@pytest.fixture
+def inputs(tmp_path):
+    """Twenty models in Poisson processes of their own, for a minute."""
+    chance = random.Random(7)
+    rows = []
+    for model in range(20):
+        time = chance.expovariate(0.1)
+        while time < 60:
+            length = chance.randrange(20, 1500), chance.randrange(1, 400)
+            rows.append((round(time * 1000), model, *length))
+            time += chance.expovariate(0.1)
+    rows.sort()
+    trace = tmp_path / "trace.csv"
+    trace.write_text(
+        "time_ms,model,input_tokens,output_tokens\n"
+        + "".join(",".join(map(str, row)) + "\n" for row in rows)
+    )
+    kinds = tmp_path / "models.csv"
+    kinds.write_text(KINDS)
+    return ["--trace", trace, "--models", kinds, "--gpus", 4]
+
+
+def figures(result):
+    assert result.returncode == 0, result.stderr
+    return {line["policy"]: line for line in map(json.loads, result.stdout.splitlines())}
+
+
+def test_a_line_for_each_policy(gpu_sim, inputs):
+    lines = figures(gpu_sim("serve", *inputs, "--json"))
+    assert list(lines) == ["static", "lru", "ours", "ours-nosleep", "oracle"]
+    for line in lines.values():
+        assert KEYS <= set(line)
+        assert line["models"] == 20 and line["refused"] == 0 and line["cut"] == 0
+        assert 0 <= line["worst_tenth"] <= line["attainment"] <= 1
+    assert lines["ours"]["attainment"] > lines["static"]["attainment"]
+    assert lines["ours"]["attainment"] >= lines["lru"]["attainment"]
+    assert lines["oracle"]["loads"] == 0
+    assert lines["ours"] | {"policy": "ours-nosleep"} == lines["ours-nosleep"]
+
+
+def test_the_same_question_has_the_same_answer(gpu_sim, inputs):
+    arguments = ["serve", *inputs, "--policy", "ours", "--json"]
+    assert gpu_sim(*arguments).stdout == gpu_sim(*arguments).stdout
+
+
+def test_fewer_models_and_a_slot_for_each_gpu(gpu_sim, inputs):
+    few = figures(gpu_sim("serve", *inputs, "--policy", "ours", "--first-models", 4, "--json"))
+    assert few["ours"]["models"] == 4 and few["ours"]["loads"] == 0
+    whole = figures(gpu_sim("serve", *inputs, "--policy", "ours", "--one-per-gpu", "--json"))
+    shared = figures(gpu_sim("serve", *inputs, "--policy", "ours", "--json"))
+    assert whole["ours"]["loads"] > shared["ours"]["loads"]
+
+
+def test_slow_loads_cost_time(gpu_sim, inputs):
+    arguments = ["serve", *inputs, "--policy", "ours", "--json"]
+    slow = figures(gpu_sim(*arguments, "--load-gbps", 5, "--start-s", 20))["ours"]
+    fast = figures(gpu_sim(*arguments))["ours"]
+    assert slow["attainment"] < fast["attainment"]
+    assert slow["load_time_share"] > fast["load_time_share"]
+
+
+def test_the_table_names_all_policies(gpu_sim, inputs):
+    result = gpu_sim("serve", *inputs)
+    assert result.returncode == 0, result.stderr
+    for policy in ("static", "lru", "ours", "ours-nosleep", "oracle"):
+        assert f"\n{policy} " in result.stdout
+
+
+@pytest.mark.parametrize("where", ["home", "any"])
+def test_sleep_is_refused(gpu_sim, inputs, where):
+    result = gpu_sim("serve", *inputs, "--sleep", where)
+    assert result.returncode == 2
+    assert f"--sleep {where} cannot be simulated" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--gpu-gb", "much"], "--gpu-gb is 'much'"),
+        (["--load-gbps", "0"], "--load-gbps is '0'"),
+        (["--start-s", "-1"], "--start-s is '-1'"),
+        (["--policy", "best"], "there is no policy 'best'"),
+        (["--sleep", "bed"], "bed"),
+    ],
+)
+def test_bad_options_are_refused(gpu_sim, inputs, options, message):
+    result = gpu_sim("serve", *inputs, *options)
+    assert result.returncode == 2
+    assert message in result.stderr
+
+
+def test_bad_files_are_refused(gpu_sim, inputs, tmp_path):
+    trace = tmp_path / "bad.csv"
+    trace.write_text("time_ms,model,input_tokens,output_tokens\n0,1,none,5\n")
+    result = gpu_sim("serve", "--trace", trace, "--models", inputs[3])
+    assert result.returncode == 2 and "input_tokens" in result.stderr
+    result = gpu_sim("serve", "--trace", inputs[1], "--models", tmp_path / "none.csv")
+    assert result.returncode == 2 and "none.csv" in result.stderr
