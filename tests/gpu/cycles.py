@@ -31,7 +31,8 @@ def with_torch(cycles):
         held = fill(lambda size: torch.empty(size, dtype=torch.uint8, device="cuda"),
                     torch.OutOfMemoryError)
         refused += 2
-        held.pop()  # stays with PyTorch, so that the driver has nothing left for this task
+        held.pop()
+        torch.cuda.empty_cache()  # what kernels and handles of libraries need comes from the driver
         a = torch.ones(512, 512, dtype=kinds[cycle // len(works) % len(kinds)], device="cuda")
         works[cycle % len(works)](a)
         torch.cuda.synchronize()
@@ -69,6 +70,7 @@ def with_cupy(cycles):
         held = fill(lambda size: cupy.empty(size, dtype=cupy.uint8), cupy.cuda.memory.OutOfMemoryError)
         refused += 2
         held.pop()
+        cupy.get_default_memory_pool().free_all_blocks()
         works[cycle % len(works)](cupy.ones((256, 256), dtype=kinds[cycle // len(works) % len(kinds)]))
         cupy.cuda.runtime.deviceSynchronize()
         del held

@@ -76,6 +76,8 @@ def bad_values(field):
         return ["nonsense"]
     if kind == "text" and most:
         return ["/" + "x" * most]
+    if kind == "words":
+        return [["nonsense"]]
     if kind == "texts":
         return [["x"] * (items + 1)]
     if kind == "map":

@@ -143,6 +143,7 @@ struct cluster {
 	struct amounts total;  /* of online nodes: GPUs, CPU, host memory */
 	int64_t gpu_total;     /* GPUs counted in `total` */
 	int64_t smallest_mib;  /* usable memory of the smallest GPU counted in `total`; 0: none */
+	int kept_count;        /* GPUs kept for a model, or more; see gpu.kept_for */
 };
 
 struct node *cluster_node(const struct cluster *cluster, const char *name);
@@ -227,13 +228,15 @@ static inline int64_t gpu_free_later(const struct gpu *gpu)
 {
 	return gpu_free_now(gpu) + gpu->books.releasing_mib - gpu->books.claimed_mib;
 }
+/* What suspended tasks left behind has no owner, and is there. */
 static inline bool gpu_empty_now(const struct gpu *gpu)
 {
-	return gpu->books.owners == 0 && gpu->books.claims == 0;
+	return gpu->books.owners == 0 && gpu->books.claims == 0 && gpu->books.used_mib == 0;
 }
 static inline bool gpu_empty_later(const struct gpu *gpu)
 {
-	return gpu->books.owners == gpu->books.releasing_owners && gpu->books.claims == 0;
+	return gpu->books.owners == gpu->books.releasing_owners && gpu->books.claims == 0 &&
+	       gpu->books.used_mib == gpu->books.releasing_mib;
 }
 static inline bool gpu_shareable_now(const struct gpu *gpu)
 {

@@ -60,8 +60,10 @@ static void score_cache_begin(const struct placement *placement, struct score_ca
 		cache->versions = memory_zero(nodes, sizeof(*cache->versions));
 }
 
-bool score_cache_serves(const struct search *search)
+bool score_cache_serves(const struct placement *placement, const struct search *search)
 {
+	if (search->model && placement->cluster->kept_count > 0)
+		return false;
 	return search->shape->number > 0 && !search->shape->filter->demand &&
 	       search->view == VIEW_NOW && !search->link && !search->even &&
 	       search->shape->request.gpu_kind != GPU_UNEVEN;
@@ -189,7 +191,7 @@ static struct scorer find_board(struct placement *placement, const struct search
 	const struct shape *shape = search->shape;
 	const struct policy_cache *policy = &policy_row(placement->config->policy)->cache;
 
-	INVARIANT(placement->index->built && score_cache_serves(search));
+	INVARIANT(placement->index->built && score_cache_serves(placement, search));
 	if (caches->nodes != placement->cluster->node_count || caches->count == 0)
 		score_caches_begin(caches, placement->cluster->node_count);
 	struct score_cache *cache = &caches->of[(size_t)shape->number % caches->count];

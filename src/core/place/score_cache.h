@@ -54,8 +54,9 @@ struct scorer {
 };
 
 /* Whether such a search can have a cache: its scores depend on nothing but the
- * shape and the node, as long as no promise counts on that. */
-bool score_cache_serves(const struct search *search);
+ * shape and the node, as long as no promise counts on that. A slot's also depend on
+ * its model while GPUs are kept for models. */
+bool score_cache_serves(const struct placement *placement, const struct search *search);
 /* Finds the cache, or makes it. One that follows has followed. */
 struct scorer scorer_begin(struct placement *placement, const struct search *search);
 /* Whether a node is known to fit: looks again only at those noted, until one still

@@ -212,7 +212,8 @@ static void choose_best(struct placement *placement, struct search *search,
 	bool fits = place_on_node(placement, search, finding->best, choice);
 
 	INVARIANT(fits && choice->score == finding->score);
-	if (choice->part_count > 1 && score_cache_serves(search) && finding->best->promised == 0)
+	if (choice->part_count > 1 && score_cache_serves(placement, search) &&
+	    finding->best->promised == 0)
 		order_by_place(choice);
 }
 
@@ -231,7 +232,7 @@ static struct finding search_look(struct placement *placement, struct search *se
 		look_at(placement, search, search->only, &finding);
 		return finding;
 	}
-	if (score_cache_serves(search))
+	if (score_cache_serves(placement, search))
 		finding.scorer = scorer_begin(placement, search);
 	if (by_level)
 		look_by_level(placement, search, scope, &finding);
@@ -274,6 +275,6 @@ bool place_fits(struct placement *placement, struct search *search)
 	INVARIANT(placement->index->built && search->shape != NULL);
 	filter_refresh(search->shape->filter, placement->cluster, placement->cluster->version);
 	scarcity_refresh(placement);
-	return (score_cache_serves(search) && score_cache_has_fit(placement, search)) ||
+	return (score_cache_serves(placement, search) && score_cache_has_fit(placement, search)) ||
 	       search_look(placement, search).best != NULL;
 }

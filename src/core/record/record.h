@@ -87,7 +87,8 @@ struct config_record {
 	int64_t lease_ms;         /* a request in flight ends if it is not renewed for this long */
 	int64_t foreign_requeues; /* of a job that failed while foreign memory took its own */
 	int64_t loads_per_gpu;    /* slots that load onto one GPU at once, beside overdue ones */
-	int64_t request_goal_ms;  /* requests are to be served within that time; late ones go behind */
+	int64_t request_goal_ms;  /* requests are to be served within that time; late ones go behind
+	                           */
 	int64_t turn_wait_ms;     /* a model that waited so long gets a turn on a busy GPU */
 	int64_t slot_stay_ms;     /* a slot is not closed for others before it was ready so long */
 	int64_t loading;          /* thousandths of a GPU's time that swaps of models may take */

@@ -295,6 +295,7 @@ static void keep_gpu(struct sched *sched, struct gpu *gpu, int64_t model_id)
 		return;
 	gpu->kept_for = model_id;
 	rotation->kept[rotation->count++] = gpu->r.id;
+	sched->cluster.kept_count = rotation->count;
 }
 
 /* Closes slots for a model whose turn it is, and keeps their GPUs for it. */
@@ -453,7 +454,7 @@ static int unkeep(struct sched *sched, struct kept_gpu *before)
 		before[count++] = (struct kept_gpu){ gpu, gpu->kept_for };
 		gpu->kept_for = 0;
 	}
-	rotation->count = 0;
+	rotation->count = sched->cluster.kept_count = 0;
 	return count;
 }
 

@@ -219,13 +219,17 @@ void check_suspended(struct chaos *chaos, int at, int64_t reservation_id)
 		             (long long)reservation_id, at);
 }
 
-/* A slot on a node that was given up and came back is known by what it uses: how much more it may
- * use, its node alone knows. */
+/* A slot that was found on its node is known by what it uses: how much more it may use, its node
+ * alone knows. */
 static bool has_adopted_slot(const struct chaos *chaos, int at)
 {
 	for (size_t i = 0; i < chaos->run_count; i++) {
 		const struct run *run = chaos->runs[i];
-		if (run->node == at && run->alive && run->slot && run->given_up)
+		if (run->node != at || !run->alive || !run->slot)
+			continue;
+		const struct slot_record *slot =
+		    world_find(&chaos->store, RECORD_SLOT, run->reservation_id, 0);
+		if (run->given_up || !slot || slot->adopted)
 			return true;
 	}
 	return false;

@@ -119,12 +119,19 @@ static void searches_that_depend_on_more_than_the_shape_have_no_board(void **unu
 	(void)unused;
 	struct lab lab = score_cache_lab_begin(2);
 	struct search search = search_of(job(lab.h, submit(lab.h, whole(lab.tenant, 1))));
-	assert_true(score_cache_serves(&search));
+	assert_true(score_cache_serves(&lab.h->sched->placement, &search));
 	search.view = VIEW_LATER;
-	assert_false(score_cache_serves(&search));
+	assert_false(score_cache_serves(&lab.h->sched->placement, &search));
 	search.view = VIEW_NOW;
 	search.link = 1;
-	assert_false(score_cache_serves(&search));
+	assert_false(score_cache_serves(&lab.h->sched->placement, &search));
+	search.link = 0;
+	struct model model = { 0 };
+	search.model = &model;
+	assert_true(score_cache_serves(&lab.h->sched->placement, &search));
+	lab.h->sched->cluster.kept_count = 1;
+	assert_false(score_cache_serves(&lab.h->sched->placement, &search));
+	lab.h->sched->cluster.kept_count = 0;
 	harness_free(lab.h);
 }
 
