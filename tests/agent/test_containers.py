@@ -62,9 +62,9 @@ def test_a_job_runs_in_its_image(cluster, image):
 
 def test_a_container_that_ignores_sigterm_is_gone_after_cancel(cluster, image, tmp_path):
     agent = cluster.agent()
-    marker = f"stubborn-{tmp_path.name}"
+    marker = f"stubborn-{os.getpid()}-{tmp_path.name}"
     # The name as a whole is in no command line but the one inside.
-    script = f"trap '' TERM; m=stubborn; (setsid sh -c \"while :; do sleep 0.1; done #$m-{tmp_path.name}\" &); sleep 1000"
+    script = f"trap '' TERM; m=stubborn; (setsid sh -c \"while :; do sleep 0.1; done #$m-{os.getpid()}-{tmp_path.name}\" &); sleep 1000"
     job = cluster.submit(script, image=image, gpu_count=1)
     cluster.wait(lambda: alive(marker), 60)
     cluster.scheduler.delete(f"/api/v1/jobs/{job}")

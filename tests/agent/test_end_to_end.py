@@ -1,6 +1,7 @@
 """Jobs from their submission to their output: the real scheduler, real agents, simulated GPUs."""
 
 import datetime
+import os
 import pathlib
 import signal
 import time
@@ -63,7 +64,7 @@ def test_a_gang_of_three_on_two_nodes_finds_each_other(cluster):
 
 def test_what_daemonises_and_ignores_sigterm_is_gone_after_cancel(cluster, tmp_path):
     cluster.agent()
-    marker = f"stubborn-{tmp_path.name}"
+    marker = f"stubborn-{os.getpid()}-{tmp_path.name}"
     script = f"""
         trap '' TERM
         (setsid sh -c "trap '' TERM; while :; do sleep 0.1; done #{marker}" &)

@@ -157,7 +157,7 @@ def test_root_is_refused_unless_it_is_allowed(driver, make_agent):
 
 
 def test_what_daemonises_and_ignores_sigterm_is_gone_after_a_stop(driver, agent, tmp_path):
-    marker = f"stubborn-{tmp_path.name}"
+    marker = f"stubborn-{os.getpid()}-{tmp_path.name}"
     script = f"""
         trap '' TERM
         for i in 1 2 3; do (trap '' TERM; setsid sh -c "trap '' TERM; while :; do sleep 0.1; done #{marker}") & done
@@ -178,7 +178,7 @@ def test_what_daemonises_and_ignores_sigterm_is_gone_after_a_stop(driver, agent,
 
 
 def test_what_a_task_leaves_behind_ends_with_it(driver, agent, tmp_path):
-    marker = f"left-{tmp_path.name}"
+    marker = f"left-{os.getpid()}-{tmp_path.name}"
     driver.start(agent.name, 1, [], payload={"script": f"setsid sh -c 'sleep 1000 #{marker}; :' & sleep 0.2"})
     driver.change("released", 1)
     assert alive(marker) == []
@@ -358,7 +358,7 @@ def test_nobody_learns_of_a_file_that_the_tasks_user_cannot_see(driver, make_age
 
 
 def test_without_cgroups_nothing_escapes_either(driver, make_agent, tmp_path):
-    marker = f"bare-{tmp_path.name}"
+    marker = f"bare-{os.getpid()}-{tmp_path.name}"
     agent = make_agent(arguments=["--cgroup-parent", "none"])
     driver.snapshot(agent.name)
     script = f"(setsid sh -c \"trap '' TERM; sleep 1000 #{marker}; :\" &) ; echo up; sleep 1000"
