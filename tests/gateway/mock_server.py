@@ -3,7 +3,7 @@ and faults by what the request says
 
 A request's member `mock` may have: delay (s before the answer), tokens, gap (s between tokens),
 status, reset (closes before a byte), cut (closes after that many tokens), usage (false: says
-nothing), pad (bytes of each token), prompt_tokens, until (a file: the stream goes on until it is there). GET /mock says what has been served.
+nothing), pad (bytes of each token), prompt_tokens, until (a file: the stream continues until the file exists). GET /mock says what has been served.
 """
 import hashlib
 import itertools

@@ -72,7 +72,7 @@ def there_and_back(cluster, job):
     act(cluster, job, "resume")
     cluster.state(job, "running", seconds=90)
     back_s = time.monotonic() - began
-    cluster.wait(lambda: rights(cluster, job) > count + 3, "it goes on, and all is right")
+    cluster.wait(lambda: rights(cluster, job) > count + 3, "the job continues with the right data")
     back = used_mib()
     cluster.ask("DELETE", f"/api/v1/jobs/{job}")
     cluster.state(job, "cancelled")
@@ -100,7 +100,7 @@ def refusal(cluster, job):
     act(cluster, job, "suspend")
     message = cluster.wait(lambda: cluster.job(job)["message"], "it is refused")
     count = rights(cluster, job)
-    cluster.wait(lambda: rights(cluster, job) > count + 2, "it goes on")
+    cluster.wait(lambda: rights(cluster, job) > count + 2, "the job continues")
     assert cluster.job(job)["state"] == "running"
     return message
 

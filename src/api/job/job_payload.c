@@ -242,10 +242,12 @@ static bool payload_map(const struct resource_field *field, struct json_scan *sc
 static void note_program(struct job_payload *payload, const struct resource_field *field,
                          const struct json_scan *scan, const char *start)
 {
-	if (strcmp(field->name, "command") != 0 && strcmp(field->name, "script") != 0 &&
-	    strcmp(field->name, "image") != 0)
+	const struct resource_field *fields = job_resource.fields;
+
+	if (field != &fields[JOB_FIELD_command] && field != &fields[JOB_FIELD_script] &&
+	    field != &fields[JOB_FIELD_image])
 		return;
-	uint64_t name = hash_text(field->name);
+	uint64_t name = hash_bytes(field->name, field->name_size);
 	payload->program ^= hash_combine(name, hash_bytes(start, (size_t)(scan->at - start)));
 }
 

@@ -73,7 +73,7 @@ bool serve_core_begin(struct serve_run *run);
 void serve_core_arrived(struct serve_run *run, size_t request);
 void serve_core_loaded(struct serve_run *run, struct serve_slot *slot);
 void serve_core_ended(struct serve_run *run, struct serve_slot *slot);
-/* Time has passed: what waits may be decided. */
+/* Lets the core decide about waiting requests; called when simulated time has advanced. */
 void serve_core_pass(struct serve_run *run);
 
 /* serve_lru.c: the baselines do. All models stay loaded where the least is asked of their GPUs. */
