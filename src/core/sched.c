@@ -589,6 +589,7 @@ static bool apply_to_task(struct sched *sched, const struct command *command, st
 		                                       .message = command->task.message,
 		                                       .use = &command->task.use,
 		                                       .foreign = command->task.foreign,
+		                                       .finished = command->task.finished,
 		                                       .released = command->task.released },
 		                   error);
 	case COMMAND_TASK_NOTICE:
