@@ -32,6 +32,7 @@ enum record_kind {
 	RECORD_GUEST,
 	RECORD_TRIAL,
 	RECORD_MARGIN,
+	RECORD_ACCURACY,
 	RECORD_DECISION, /* from here on: kept for readers, never loaded */
 	RECORD_RUN,
 	RECORD_PRICE,
@@ -401,6 +402,13 @@ struct outcome_record {
 	int32_t basis;          /* of what was said */
 	int64_t p50_ms, p90_ms; /* 0: nothing */
 	const char *voices;     /* see core/predict/guess_text.h */
+};
+
+/* How predictions of one basis turned out, of jobs that have ended: see queue/predict.h. */
+struct accuracy_record {
+	int64_t id;                       /* the basis, from 1 on */
+	int64_t jobs;                     /* that were predicted when they were submitted */
+	int64_t within_p90, within_twice; /* took no longer; took half to twice the median */
 };
 
 /* The kinds of tasks that arrive, for the fragmentation policy. One row, id 1. */
