@@ -768,7 +768,8 @@ export interface Decision {
     | "suspended"
     | "resume"
     | "close"
-    | "reopen";
+    | "reopen"
+    | "awaited";
   /** When it was decided. */
   time: string;
   /** The job that it is about. */

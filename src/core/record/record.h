@@ -478,6 +478,7 @@ enum decision_kind {
 	DECISION_RESUME,    /* and comes back */
 	DECISION_CLOSE,     /* this slot takes no more requests: it is the turn of another model */
 	DECISION_REOPEN,    /* it does again: that model needs it no more */
+	DECISION_AWAITED,   /* another job waits for this one to end, rather than preempting it */
 };
 
 /* One row per GPU that mattered, with the arithmetic of the memory invariant. */
