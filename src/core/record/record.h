@@ -95,7 +95,7 @@ struct config_record {
 	int64_t loading;          /* thousandths of a GPU's time that swaps of models may take */
 	int32_t suspend;          /* enum suspend_consent: of jobs that say nothing */
 	int64_t suspend_host;     /* thousandths of a node's host memory, for suspended tasks */
-	int64_t suspend_wait_ms; /* a suspended job waits that long for its GPUs at the least */
+	int64_t suspend_wait_ms;  /* a suspended job waits that long for its GPUs at the least */
 	int64_t deadline_risk; /* thousandths: chances to miss a deadline that are told; 0: none */
 	bool deadline_first;   /* such jobs go first in their tenant's queue */
 };
