@@ -91,9 +91,8 @@ static bool choose_gpus(struct sched *sched, const struct window_command *comman
 	if (left == 0)
 		return true;
 	return error_set(error, ERROR_IMPOSSIBLE,
-	                 "%lld GPUs%s%.60s that are in no other window are wanted, and %lld are "
-	                 "there",
-	                 (long long)command->gpu_count, *model ? " of model " : "", model,
+	                 "GPUs%s%.60s that are in no other window: %lld wanted, %lld there",
+	                 *model ? " of model " : "", model, (long long)command->gpu_count,
 	                 (long long)(command->gpu_count - left));
 }
 

@@ -58,7 +58,7 @@ def test_a_window_is_for_the_jobs_that_name_it(cli, cluster, window):
     (("create", "a", "--length", "1h"), "no node"),
     (("create", "a b", "--gpus", "1", "--length", "1h"), "name must be"),
     (("create", "a", "--node", "nowhere", "--length", "1h"), "nowhere is not known"),
-    (("create", "a", "--gpus", "1000", "--length", "1h"), "1000 GPUs"),
+    (("create", "a", "--gpus", "1000", "--length", "1h"), "1000 wanted"),
     (("create", "a", "--gpus", "1", "--length", "25h", "--repeat", "daily"), "shorter than"),
     (("create", "a", "--gpus", "1", "--length", "1h", "--for", "nobody"), "names no tenant"),
     (("show", "nothing"), "nothing"),

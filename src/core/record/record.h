@@ -32,6 +32,7 @@ enum record_kind {
 	RECORD_GUEST,
 	RECORD_TRIAL,
 	RECORD_MARGIN,
+	RECORD_ACCURACY,
 	RECORD_WINDOW,
 	RECORD_DECISION, /* from here on: kept for readers, never loaded */
 	RECORD_RUN,
@@ -97,6 +98,8 @@ struct config_record {
 	int32_t suspend;          /* enum suspend_consent: of jobs that say nothing */
 	int64_t suspend_host;     /* thousandths of a node's host memory, for suspended tasks */
 	int64_t suspend_wait_ms;  /* a suspended job waits that long for its GPUs at the least */
+	int64_t deadline_risk; /* thousandths: chances to miss a deadline that are told; 0: none */
+	bool deadline_first;   /* such jobs go first in their tenant's queue */
 };
 
 struct tenant_record {
@@ -222,6 +225,9 @@ struct job_state_record {
 	bool parked;                        /* by a person: only a person lets it resume */
 	int64_t promised_ms;                /* the start that nine of ten such jobs keep; 0: none */
 	int64_t likely_ms, promise_made_ms; /* the likely start when that was promised, and when */
+	int64_t deadline_risk; /* thousandths: the chance to miss its deadline; 0: not known */
+	int64_t look_ms;       /* its deadline is looked at again then; 0: not */
+	int64_t urgent_ms;     /* it goes first since then, for its deadline; 0: it does not */
 };
 
 enum task_state {
@@ -407,6 +413,13 @@ struct outcome_record {
 	const char *voices;     /* see core/predict/guess_text.h */
 };
 
+/* How predictions of one basis turned out, of jobs that have ended: see queue/predict.h. */
+struct accuracy_record {
+	int64_t id;                       /* the basis, from 1 on */
+	int64_t jobs;                     /* that were predicted when they were submitted */
+	int64_t within_p90, within_twice; /* took no longer; took half to twice the median */
+};
+
 /* The kinds of tasks that arrive, for the fragmentation policy. One row, id 1. */
 struct mix_record {
 	int64_t id;
@@ -496,6 +509,7 @@ enum decision_kind {
 	DECISION_RESUME,    /* and comes back */
 	DECISION_CLOSE,     /* this slot takes no more requests: it is the turn of another model */
 	DECISION_REOPEN,    /* it does again: that model needs it no more */
+	DECISION_AWAITED,   /* another job waits for this one to end, rather than preempting it */
 };
 
 /* One row per GPU that mattered, with the arithmetic of the memory invariant. */

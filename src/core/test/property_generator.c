@@ -227,6 +227,8 @@ struct command generator_config(struct generator *generator)
 	config.sharing_turn_ms = between(random, 0, 3600) * SECOND_MS;
 	config.sharing_delay_ms = chance(random, 50) ? 0 : between(random, 0, 600) * SECOND_MS;
 	config.suspend_wait_ms = between(random, 0, 7200) * SECOND_MS;
+	config.deadline_risk = between(random, 0, 1000);
+	config.deadline_first = chance(random, 50);
 	config.search_width = chance(random, 50) ? 256 : between(random, 1, 8);
 	config.search_pause_us = chance(random, 50) ? 0 : between(random, 0, 1000);
 	config.suspend = (int32_t)between(random, 0, 2);
@@ -364,6 +366,7 @@ static void set_task(struct generator *generator, struct command *command, enum 
 	command->task.released = chance(random, 50);
 	command->task.message = kind == COMMAND_TASK_REFUSED ? "no room here" : "";
 	command->task.foreign = kind == COMMAND_TASK_EXITED && chance(random, 30);
+	command->task.finished = kind == COMMAND_TASK_EXITED && chance(random, 30);
 }
 
 /* What a node would say next about one that it was ordered to run. */

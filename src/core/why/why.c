@@ -11,10 +11,10 @@
 #include "core/queue/depends.h"
 #include "core/queue/suspend.h"
 #include "core/state.h"
+#include "core/why/why_awaited.h"
 #include "core/why/why_text.h"
 
-#define CONFIDENCE_LEAST 500 /* of 1000: below that a duration is a guess, and is not shown */
-#define NAMED_MAX 16         /* dependencies, tasks or GPUs that a sentence names */
+#define NAMED_MAX 16 /* dependencies, tasks or GPUs that a sentence names */
 
 static int64_t position_in(const struct tenant *tenant, const struct job *job, int64_t now_ms)
 {
@@ -200,7 +200,8 @@ static void print_places(const struct job *job, struct buffer *buffer)
 		buffer_print(buffer, "and %" PRId64 " more\n", others);
 }
 
-static void print_state(const struct sched *sched, const struct job *job, struct buffer *buffer)
+static void print_state(const struct sched *sched, const struct job *job, int64_t viewer,
+                        struct buffer *buffer)
 {
 	const char *state = word_of(&job_state_words, job->s.state);
 	bool over = job->s.state == JOB_COMPLETED || job->s.state == JOB_FAILED;
@@ -215,6 +216,7 @@ static void print_state(const struct sched *sched, const struct job *job, struct
 	buffer_text(buffer, "\n");
 	print_places(job, buffer);
 	print_suspended(sched, job, buffer);
+	why_print_awaited(sched, job, viewer, buffer);
 }
 
 static void print_dependencies(const struct sched *sched, const struct job *job,
@@ -559,6 +561,20 @@ void why_print_wait(struct sched *sched, const struct job *job, const struct why
 	print_reason(sched, job, why, viewer, buffer);
 }
 
+/* What is expected of its deadline, if that is to be told. */
+static void print_deadline(const struct sched *sched, const struct job *job, struct buffer *buffer)
+{
+	if (job_state_is_final((enum job_state)job->s.state) ||
+	    !deadline_is_at_risk(sched, job->s.deadline_risk))
+		return;
+	buffer_text(buffer, "it misses its deadline of ");
+	calendar_print(buffer, job->r.deadline_ms);
+	buffer_print(buffer, " with a probability of %" PRId64 "%%", job->s.deadline_risk / 10);
+	if (job->s.urgent_ms > 0 && job->class)
+		buffer_text(buffer, ", and goes before the others of its priority");
+	buffer_text(buffer, "\n");
+}
+
 void why_print(struct sched *sched, struct job *job, int64_t viewer, struct buffer *buffer)
 {
 	struct why why;
@@ -566,7 +582,8 @@ void why_print(struct sched *sched, struct job *job, int64_t viewer, struct buff
 	sched_prepare(sched);
 	why_job(sched, job, &why);
 	if (why.reason == WAIT_NOTHING) {
-		print_state(sched, job, buffer);
+		print_state(sched, job, viewer, buffer);
+		print_deadline(sched, job, buffer);
 		return;
 	}
 	buffer_print(buffer, "job-%" PRId64 " ", job->r.id);
@@ -578,6 +595,7 @@ void why_print(struct sched *sched, struct job *job, int64_t viewer, struct buff
 	                        : "waits: ");
 	print_reason(sched, job, &why, viewer, buffer);
 	print_queue(job, &why, buffer);
+	print_deadline(sched, job, buffer);
 }
 
 bool why_node(struct sched *sched, struct job *job, const struct node *node, node_refusal_say *say,

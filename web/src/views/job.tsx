@@ -7,6 +7,7 @@ import {
   localTimes,
   memory,
   millis,
+  percent,
   plural,
   quoted,
   relative,
@@ -122,6 +123,23 @@ function Life({ job, runs }: { job: Job; runs: Run[] }) {
             <dt>Expected start</dt>
             <dd>
               {clock(job.estimated_start, now.value)} ({relative(job.estimated_start, now.value)})
+            </dd>
+          </>
+        )}
+        {job.state === "pending" && job.promised_start && (
+          <>
+            <dt>Promised start</dt>
+            <dd>by {clock(job.promised_start, now.value)}; nine of ten jobs keep it</dd>
+          </>
+        )}
+        {job.deadline && (
+          <>
+            <dt>Deadline</dt>
+            <dd>
+              {clock(job.deadline, now.value)}
+              {job.deadline_risk !== null &&
+                end === null &&
+                `, missed with a probability of ${percent(job.deadline_risk)}`}
             </dd>
           </>
         )}

@@ -222,7 +222,7 @@ static void a_number_of_gpus_is_chosen_where_the_fewest_are_in_use(void **unused
 	must_not(
 	    lab.h,
 	    harness_apply(lab.h, (struct command){ .kind = COMMAND_PUT_WINDOW, .window = command }),
-	    ERROR_IMPOSSIBLE, "and 2 are there");
+	    ERROR_IMPOSSIBLE, "3 wanted, 2 there");
 	harness_free(lab.h);
 }
 
