@@ -347,6 +347,14 @@ static void on_metrics_head(struct exchange *exchange)
 		has_known_parameters(request);
 }
 
+/* The settings' text lasts until they are read again. */
+static void set_recipients(struct service *service, const struct service_settings *settings)
+{
+	free(service->job_recipients_only);
+	service->job_recipients_only =
+	    memory_text(settings->job_recipients_only ? settings->job_recipients_only : "");
+}
+
 struct service *service_new(struct engine_port *port, const struct service_settings *settings,
                             struct error *error)
 {
@@ -364,6 +372,7 @@ struct service *service_new(struct engine_port *port, const struct service_setti
 	service->gate = gate;
 	service->notify = notify;
 	service->settings = *settings;
+	set_recipients(service, settings);
 	service->settings.version = memory_text(settings->version ? settings->version : "");
 	service->settings.metrics_path =
 	    memory_text(settings->metrics_path ? settings->metrics_path : "/metrics");
@@ -475,6 +484,7 @@ bool service_reload(struct service *service, const struct service_settings *sett
 	service->settings.allow_unix_user = settings->allow_unix_user;
 	service->settings.allow_private_webhooks = settings->allow_private_webhooks;
 	service->settings.job_recipients = settings->job_recipients;
+	set_recipients(service, settings);
 	agents_advise(service->agents, &settings->advice);
 	return true;
 }
@@ -490,6 +500,7 @@ void service_free(struct service *service)
 {
 	if (!service)
 		return;
+	free(service->job_recipients_only);
 	notify_free(service->notify);
 	hub_free(service->hub);
 	recorder_free(service->recorder);

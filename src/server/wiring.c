@@ -144,6 +144,7 @@ static void make_service(struct wiring *wiring, const struct config *config)
 		.check_possible = config->scheduler.check_possible,
 		.direct_leases = config->models.direct_leases,
 		.job_recipients = config->notifications.job_recipients,
+		.job_recipients_only = config->notifications.job_recipients_only,
 		.allow_private_webhooks = config->notifications.allow_private_addresses,
 		.allow_unix_user = config->auth.enable || config->auth.allow_open_unix_user,
 		.default_limit = config->api.page_size,

@@ -25,6 +25,7 @@ struct streams;
 struct service {
 	struct engine_port *port;
 	struct service_settings settings; /* `version` and `metrics_path` are its own copies */
+	char *job_recipients_only;        /* of the settings, a copy */
 	struct gate *gate;
 	struct streams *streams;
 	struct failure_audit *failure_audit;

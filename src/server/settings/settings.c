@@ -228,6 +228,7 @@ const struct setting settings[] = {
 	INTEGER(notifications, queue_threshold, 0, LARGE, "0", true, "Operators are notified from this number of waiting jobs on; 0 is never")
 	INTEGER(notifications, tries, 1, 1000, "12", true, "How often a delivery is tried, with growing pauses")
 	FLAG(notifications, job_recipients, "true", true, "Whether a job may name mail addresses and webhooks that are told about it")
+	TEXT_OF(notifications, job_recipients_only, "", true, "Domains and mail addresses that jobs may name, with commas between: example.org, ops@example.com; a domain includes those below it, for webhooks too. Empty is any")
 	FLAG(notifications, allow_private_addresses, "false", true, "Whether tenants' webhooks may go to private addresses")
 	TEXT_OF(notifications, service_url, "", true, "URL of the service, for links in notifications")
 
