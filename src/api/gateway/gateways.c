@@ -172,6 +172,7 @@ static void take_hello(struct gateway_link *link, const Gateway__Hello *hello)
 	link->peer = peer;
 	peer->link = link;
 	peer->boot = hello->boot;
+	view_take_url(peer, hello->url);
 	peer->seen_ms = loop_now_ms(gateways->loop);
 	peer->told_routes = peer->told_shares = 0;
 	peer->tokens_hash = 0;
@@ -194,8 +195,10 @@ static void take(struct gateway_link *link, const Gateway__Envelope *envelope)
 		return;
 	}
 	peer->seen_ms = loop_now_ms(link->gateways->loop);
-	if (envelope->load)
+	if (envelope->load) {
 		places_take_load(peer, envelope->load);
+		view_take_load(peer, envelope->load);
+	}
 	if (envelope->question)
 		verdict_tell(peer, envelope->question);
 	if (envelope->usage)
@@ -236,6 +239,8 @@ static void free_peer(struct gateway_peer *peer)
 {
 	places_drop_all(&peer->places);
 	free(peer->occupied);
+	free(peer->waiting);
+	free(peer->speeds);
 	free(peer->wishes);
 	free(peer->name);
 	free(peer);

@@ -51,8 +51,12 @@ static void model_show(struct engine_request *engine)
 		    catalogue_get(catalogue, RECORD_MODEL, showing->ids[i], 0);
 		if (!model)
 			continue;
+		struct gateways_model seen;
+		gateways_look_at_model(request->service->gateways, model->id, &seen);
 		model_json_write(
 		    &request->json, model, &showing->loads[i],
+		    &(struct model_service){ &seen,
+		                             gateways_url(request->service->gateways, NULL) },
 		    slot_view_owns(&request->service->roster, &request->identity, model),
 		    &engine->arena);
 		shown++;

@@ -58,6 +58,10 @@ static const struct column columns[] = {
 	COLUMN("MIN-MAX", model_range, .right = true),
 	FIELD_COLUMN("ACTIVE", "active_requests", .right = true),
 	FIELD_COLUMN("WAITING", "waiting_requests", .right = true),
+	FIELD_COLUMN("OLDEST", "oldest_wait", .right = true, .extra = true),
+	FIELD_COLUMN("FIRST-TOKEN", "first_token_p50", .right = true, .extra = true),
+	FIELD_COLUMN("P99", "first_token_p99", .right = true, .extra = true),
+	FIELD_COLUMN("TOKENS/S", "tokens_per_second", .right = true, .extra = true),
 	FIELD_COLUMN("FAILURES", "failures", .right = true, .extra = true),
 	FIELD_COLUMN("MESSAGE", "message", .shrinks = true, .extra = true),
 };

@@ -7,6 +7,7 @@
 #include "gateway.pb-c.h"
 #include "gateway/state/fair.h"
 #include "gateway/state/rate.h"
+#include "gateway/state/speed.h"
 
 enum slot_state { SLOT_IS_LOADING, SLOT_IS_READY, SLOT_IS_CLOSING, SLOT_IS_ASLEEP };
 
@@ -28,6 +29,7 @@ struct gateway_model {
 	int64_t id;
 	const Gateway__Model *said; /* NULL: it is gone, and the last slots with it */
 	struct fair queue;
+	struct speed speed;
 	struct gateway_model *next_hungry; /* of those where something waits */
 	bool hungry;
 	struct gateway_slot **slots;
