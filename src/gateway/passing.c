@@ -279,6 +279,7 @@ static void note_progress(struct passage *passage)
 	passage->last_ms = program_now_ms(program);
 	if (passage->first_ms == 0) {
 		passage->first_ms = passage->last_ms;
+		gateway_begun(&passage->call);
 		times_add(&program->figures.first_token, passage->first_ms - passage->came_ms);
 		if (passage->call.is_stream && passage->status < 300)
 			speed_first_token(&passage->call.model->speed, passage->first_ms,

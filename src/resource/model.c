@@ -24,8 +24,8 @@ FIELD(tenant_id, .label = "Tenant", .help = "The tenant; null: administrators",
 	.kind = VALUE_ID, .refers = "tenant", .empty = EMPTY_NULL)
 FIELD(requests, .label = "Requests", .help = "Requests that wait",
 	.kind = VALUE_INTEGER)
-FIELD(oldest_wait, .label = "Oldest wait", .help = "How long the oldest of them has waited",
-	.kind = VALUE_DURATION, .unit = UNIT_MILLISECONDS)
+FIELD(oldest_wait_ms, .label = "Oldest wait", .help = "How long the oldest of them has waited",
+	.kind = VALUE_INTEGER, .unit = UNIT_MILLISECONDS)
 FIELD(tokens, .label = "Tokens", .help = "Tokens that they are expected to take",
 	.kind = VALUE_INTEGER)
 };

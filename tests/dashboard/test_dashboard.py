@@ -201,7 +201,7 @@ def test_a_model_is_asked_and_its_queue_is_shown(tmp_path):
 
         # The scheduler has no sign-in, so all requests are of its default tenant or of nobody.
         assert ask(gateway, "free").status == 200
-        seen = await_true(lambda: (one := model("free"))["first_token_p50"] and one)
+        seen = await_true(lambda: (one := model("free"))["first_token_p50_ms"] is not None and one)
         assert seen["gateway_url"] == gateway.url and seen["answers_per_minute"] == 1
         assert seen["tokens_per_second"] > 0
         policy = cluster.scheduler.get("/").headers["content-security-policy"]
@@ -212,7 +212,7 @@ def test_a_model_is_asked_and_its_queue_is_shown(tmp_path):
         for thread in threads:
             thread.start()
         await_true(lambda: sum(one["requests"] for one in model("busy").get("waiting_tenants", [])) == 3)
-        assert model("busy")["oldest_wait"]
+        assert model("busy")["oldest_wait_ms"] is not None
         pictures = os.environ.get("DASHBOARD_PICTURES")
         found = walk("models", url=cluster.scheduler.url, model=models["free"], busy=models["busy"],
                      **({"pictures": pictures} if pictures else {}))

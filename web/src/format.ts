@@ -34,6 +34,11 @@ export function duration(seconds: number): string {
   return `${Math.floor(whole / size)}${name}${next && rest > 0 ? ` ${rest}${next[1]}` : ""}`;
 }
 
+/** Milliseconds while they are few. */
+export function ms(value: number): string {
+  return value < 10000 ? `${Math.round(value)} ms` : duration(value / 1000);
+}
+
 /** '1h2m3.5s' as the service writes it, in seconds; null for what is none. */
 export function seconds(text: string | null): number | null {
   if (!text) return null;

@@ -138,10 +138,10 @@ export interface Model {
   load_time: string | null;
   failures: number;
   not_before: string | null;
-  oldest_wait: string | null;
+  oldest_wait_ms: number | null;
   answers_per_minute: number;
-  first_token_p50: string | null;
-  first_token_p99: string | null;
+  first_token_p50_ms: number | null;
+  first_token_p99_ms: number | null;
   tokens_per_second: number;
   waiting_tenants?: ModelWaiting[];
   gateway_url: string | null;

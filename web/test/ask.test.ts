@@ -35,17 +35,17 @@ test("how a model serves is said in a line", () => {
   assert.equal(
     serving({
       answers_per_minute: 12,
-      first_token_p50: "250ms",
-      first_token_p99: "1.5s",
+      first_token_p50_ms: 250,
+      first_token_p99_ms: 1500,
       tokens_per_second: 40.256,
     }),
-    "12 answers in a minute · first token 250ms, p99 1.5s · 40.3 tokens/s",
+    "12 answers in a minute · first token 250 ms, p99 1500 ms · 40.3 tokens/s",
   );
   assert.equal(
     serving({
       answers_per_minute: 0,
-      first_token_p50: null,
-      first_token_p99: null,
+      first_token_p50_ms: null,
+      first_token_p99_ms: null,
       tokens_per_second: 0,
     }),
     "",
@@ -53,7 +53,7 @@ test("how a model serves is said in a line", () => {
 });
 
 test("requests that wait in gateways are counted, not the places that those ask for", () => {
-  const one = { tenant_id: null, requests: 3, oldest_wait: "2s", tokens: 9 };
+  const one = { tenant_id: null, requests: 3, oldest_wait_ms: 2000, tokens: 9 };
   assert.equal(queued({ waiting_requests: 5, waiting_tenants: [one] }), 3);
   assert.equal(queued({ waiting_requests: 5 }), 5);
 });

@@ -38,8 +38,10 @@ static void end_link(struct gateway_link *link, enum grpc_status status, const c
 	request->state = NULL;
 	streams_remove(&link->stream);
 	buffer_free(&link->waiting);
-	if (peer && peer->link == link)
+	if (peer && peer->link == link) {
 		peer->link = NULL;
+		serving_forget(&link->gateways->service->serving, peer->name);
+	}
 	free(link);
 	request_finish(request, status, text);
 }
@@ -172,7 +174,7 @@ static void take_hello(struct gateway_link *link, const Gateway__Hello *hello)
 	link->peer = peer;
 	peer->link = link;
 	peer->boot = hello->boot;
-	view_take_url(peer, hello->url);
+	serving_hear_hello(&gateways->service->serving, peer->name, hello->url);
 	peer->seen_ms = loop_now_ms(gateways->loop);
 	peer->told_routes = peer->told_shares = 0;
 	peer->tokens_hash = 0;
@@ -197,7 +199,7 @@ static void take(struct gateway_link *link, const Gateway__Envelope *envelope)
 	peer->seen_ms = loop_now_ms(link->gateways->loop);
 	if (envelope->load) {
 		places_take_load(peer, envelope->load);
-		view_take_load(peer, envelope->load);
+		serving_hear_load(&link->gateways->service->serving, peer->name, envelope->load);
 	}
 	if (envelope->question)
 		verdict_tell(peer, envelope->question);
@@ -239,8 +241,6 @@ static void free_peer(struct gateway_peer *peer)
 {
 	places_drop_all(&peer->places);
 	free(peer->occupied);
-	free(peer->waiting);
-	free(peer->speeds);
 	free(peer->wishes);
 	free(peer->name);
 	free(peer);
@@ -457,6 +457,7 @@ void gateways_free(struct gateways *gateways)
 	}
 	map_free(&gateways->places);
 	usage_free(gateways);
+	serving_free(&gateways->service->serving);
 	arena_free(&gateways->packing);
 	free(gateways);
 }

@@ -9,22 +9,6 @@
  * evicted, and waiting requests count as demand for replicas. */
 struct gateways;
 
-enum { GATEWAYS_URL_MAX = 256, GATEWAYS_WAITING_MAX = 32 };
-
-/* What gateways say about a model, added up. Times are -1 where there is none. */
-struct gateways_model {
-	int64_t answers; /* streams that began in the last minute */
-	int64_t first_token_p50_ms, first_token_p99_ms;
-	int64_t tokens_per_1000s; /* of answers, in the last minute */
-	int64_t oldest_wait_ms;
-	/* Those who wait, the longest first. */
-	struct gateways_waiting {
-		int64_t tenant_id; /* 0: administrators */
-		int64_t requests, oldest_ms, tokens;
-	} waiting[GATEWAYS_WAITING_MAX];
-	int waiting_count;
-};
-
 struct gateways *gateways_new(struct service *service);
 /* Before the pool of requests is freed. */
 void gateways_free(struct gateways *gateways);
@@ -36,12 +20,6 @@ void gateways_begin(struct gateways *gateways);
 
 /* Ends their streams: no answer does. */
 void gateways_stop(struct gateways *gateways);
-
-void gateways_look_at_model(const struct gateways *gateways, int64_t model_id,
-                            struct gateways_model *seen);
-/* Where clients reach a gateway that is connected, the first of them after `after` (NULL: of all);
- * NULL: there is none. */
-const char *gateways_url(const struct gateways *gateways, const char *after);
 
 /* gateway.GatewayService/Connect: a stream. */
 void gateways_connect(struct request *request);

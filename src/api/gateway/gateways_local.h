@@ -4,7 +4,6 @@
 
 #include "api/auth/streams.h"
 #include "api/gateway/gateways.h"
-#include "base/latency.h"
 #include "base/map.h"
 #include "gateway.pb-c.h"
 
@@ -34,18 +33,6 @@ struct gateway_wish {
 	int64_t have; /* scratch: places that it has or waits for, and is not to give back */
 };
 
-/* What waits in a gateway for a model. */
-struct gateway_waiting {
-	int64_t model_id;
-	struct gateways_waiting of;
-};
-
-/* How a model answered a gateway in the last minute. */
-struct gateway_speed {
-	int64_t model_id, answers, tokens, over_ms;
-	int64_t first_token[LATENCY_BUCKETS];
-};
-
 /* What a gateway has in flight in a slot. */
 struct gateway_occupied {
 	int64_t slot_id, requests;
@@ -62,11 +49,6 @@ struct gateway_peer {
 	uint64_t tokens_hash;
 	struct gateway_occupied *occupied; /* slots with requests in flight */
 	size_t occupied_count, occupied_capacity;
-	char url[GATEWAYS_URL_MAX]; /* empty: not known */
-	struct gateway_waiting *waiting;
-	size_t waiting_count, waiting_capacity;
-	struct gateway_speed *speeds;
-	size_t speed_count, speed_capacity;
 	struct gateway_wish *wishes;
 	size_t wish_count, wish_capacity;
 	struct place *places;
@@ -116,12 +98,6 @@ bool places_are_used(const struct gateway_peer *peer, int64_t slot_id);
 /* Holds slots that somebody may be using. */
 void places_guard(struct gateways *gateways);
 int64_t places_share(const struct gateway_peer *peer, int64_t slot_id);
-
-/* gateway_view.c */
-/* Keeps what a gateway says of its queues and answers, for people. */
-void view_take_load(struct gateway_peer *peer, const Gateway__Load *load);
-/* Keeps where it is reached, if that is an address and nothing else. */
-void view_take_url(struct gateway_peer *peer, const char *url);
 
 /* gateway_routes.c */
 void routes_tell(struct gateway_peer *peer);

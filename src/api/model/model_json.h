@@ -2,8 +2,8 @@
 #ifndef API_MODEL_MODEL_JSON_H
 #define API_MODEL_MODEL_JSON_H
 
-#include "api/gateway/gateways.h"
 #include "api/read/roster.h"
+#include "api/read/serving.h"
 #include "core/sched.h"
 #include "seal/secret.h"
 #include "wire/text/json_writer.h"
@@ -24,7 +24,7 @@ struct model_record model_json_default(void);
 
 /* What gateways say about it. */
 struct model_service {
-	const struct gateways_model *seen;
+	const struct serving_model *seen;
 	const char *url; /* NULL: of no gateway is known where it is */
 };
 

@@ -3,7 +3,6 @@
 
 #include <stdlib.h>
 
-#include "api/gateway/gateways.h"
 #include "api/service/asset.h"
 #include "api/service/service_state.h"
 #include "wire/text/compress.h"
@@ -112,7 +111,7 @@ void pages_dashboard(struct request *request)
 	                     "frame-ancestors 'none'; connect-src 'self'");
 	/* The page for models asks them. */
 	for (const char *url = NULL;
-	     (url = gateways_url(request->service->gateways, url)) && policy.size < POLICY_MAX;)
+	     (url = serving_url(&request->service->serving, url)) && policy.size < POLICY_MAX;)
 		buffer_print(&policy, " %s", url);
 	request_header(request, "content-security-policy",
 	               (struct text){ arena_copy(&request->engine.arena, policy.data, policy.size),

@@ -26,7 +26,7 @@ void speed_first_token(struct speed *speed, int64_t now_ms, int64_t ms)
 	struct speed_window *window = window_of(speed, now_ms);
 
 	window->answers++;
-	window->first_token[latency_bucket(ms)]++;
+	window->first_token[duration_bucket(ms)]++;
 }
 
 void speed_tokens(struct speed *speed, int64_t now_ms, int64_t tokens)
@@ -38,7 +38,7 @@ static void add_window(Gateway__Speed *said, const struct speed_window *window)
 {
 	said->answers += window->answers;
 	said->tokens += window->tokens;
-	for (int at = 0; at < LATENCY_BUCKETS; at++) {
+	for (int at = 0; at < DURATION_BUCKETS; at++) {
 		said->first_token[at] += window->first_token[at];
 		if (said->first_token[at] > 0)
 			said->n_first_token = (size_t)max64((int64_t)said->n_first_token, at + 1);
@@ -57,7 +57,7 @@ Gateway__Speed *speed_said(const struct speed *speed, int64_t now_ms)
 		return NULL;
 	Gateway__Speed *said = memory_alloc(sizeof(*said));
 	gateway__speed__init(said);
-	said->first_token = memory_zero(LATENCY_BUCKETS, sizeof(*said->first_token));
+	said->first_token = memory_zero(DURATION_BUCKETS, sizeof(*said->first_token));
 	for (int i = 0; i < SPEED_WINDOWS; i++)
 		if (speed->windows[i].number >= oldest)
 			add_window(said, &speed->windows[i]);

@@ -2,7 +2,7 @@
 #ifndef GATEWAY_STATE_SPEED_H
 #define GATEWAY_STATE_SPEED_H
 
-#include "base/latency.h"
+#include "base/duration.h"
 #include "gateway.pb-c.h"
 
 enum { SPEED_WINDOWS = 6, SPEED_WINDOW_MS = 10000 };
@@ -10,7 +10,7 @@ enum { SPEED_WINDOWS = 6, SPEED_WINDOW_MS = 10000 };
 struct speed_window {
 	int64_t number; /* of the window since the clock began */
 	int64_t answers, tokens;
-	int32_t first_token[LATENCY_BUCKETS];
+	int32_t first_token[DURATION_BUCKETS];
 };
 
 /* NULL windows: nothing was answered yet. */

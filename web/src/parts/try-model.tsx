@@ -2,18 +2,14 @@
 import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { type Answer, EMPTY, askModel, pace } from "../ask";
-import { duration, plural, short } from "../format";
+import { ms, plural, short } from "../format";
 import type { Model } from "../types";
 import { Wrong } from "./common";
-
-function time(ms: number): string {
-  return ms < 10000 ? `${Math.round(ms)} ms` : duration(ms / 1000);
-}
 
 function figures(answer: Answer): string {
   if (answer.first === null) return "";
   const speed = pace(answer);
-  return `First token after ${time(answer.first)}, ${plural(answer.tokens, "token")}${
+  return `First token after ${ms(answer.first)}, ${plural(answer.tokens, "token")}${
     speed === null ? "" : `, ${short(speed)} a second`
   }`;
 }

@@ -1,6 +1,6 @@
 // models.tsx - models that can be served, and the slots in which they are loaded
 import { request } from "../api";
-import { clock, memory, plural, short } from "../format";
+import { clock, memory, ms, plural, short } from "../format";
 import { Ago, Head, TenantTag, Wrong } from "../parts/common";
 import { ask } from "../parts/dialog";
 import { ResourceForm } from "../parts/resource-form";
@@ -129,13 +129,13 @@ function order(models: readonly Model[]): Model[] {
 export function serving(
   model: Pick<
     Model,
-    "answers_per_minute" | "first_token_p50" | "first_token_p99" | "tokens_per_second"
+    "answers_per_minute" | "first_token_p50_ms" | "first_token_p99_ms" | "tokens_per_second"
   >,
 ): string {
   return [
     model.answers_per_minute ? `${plural(model.answers_per_minute, "answer")} in a minute` : "",
-    model.first_token_p50
-      ? `first token ${model.first_token_p50}, p99 ${model.first_token_p99}`
+    model.first_token_p50_ms !== null
+      ? `first token ${ms(model.first_token_p50_ms)}, p99 ${ms(model.first_token_p99_ms ?? 0)}`
       : "",
     model.tokens_per_second ? `${short(model.tokens_per_second)} tokens/s` : "",
   ]
@@ -156,8 +156,8 @@ export function queued(model: Pick<Model, "waiting_tenants" | "waiting_requests"
 function Waiting({ model }: { model: Model }) {
   const all = model.waiting_tenants ?? [];
   if (all.length === 0)
-    return model.oldest_wait ? (
-      <p class="under">The oldest request has waited {model.oldest_wait}.</p>
+    return model.oldest_wait_ms !== null ? (
+      <p class="under">The oldest request has waited {ms(model.oldest_wait_ms)}.</p>
     ) : null;
   return (
     <table class="waiting">
@@ -180,7 +180,7 @@ function Waiting({ model }: { model: Model }) {
           <tr key={one.tenant_id}>
             <td>{one.tenant_id ? <TenantTag id={one.tenant_id} /> : "administrators"}</td>
             <td class="number">{one.requests}</td>
-            <td class="number">{one.oldest_wait}</td>
+            <td class="number">{ms(one.oldest_wait_ms)}</td>
             <td class="number">{one.tokens}</td>
           </tr>
         ))}
