@@ -39,7 +39,7 @@ test("how a model serves is said in a line", () => {
       first_token_p99_ms: 1500,
       tokens_per_second: 40.256,
     }),
-    "12 answers in a minute · first token 250 ms, p99 1500 ms · 40.3 tokens/s",
+    "12 answers in a minute · first token 250 ms, p99 1.5 s · 40.3 tokens/s",
   );
   assert.equal(
     serving({
