@@ -109,6 +109,8 @@ static void make_notify(struct wiring *wiring, const struct config *config)
 	wiring->notify = (struct notify_settings){
 		.webhook = or_null(config->notifications.webhook),
 		.secret = or_null(config->notifications.webhook_secret),
+		.billing_webhook = or_null(config->notifications.billing_webhook),
+		.billing_secret = or_null(config->notifications.billing_secret),
 		.email = or_null(config->notifications.email),
 		.smtp_host = or_null(config->notifications.smtp_host),
 		.smtp_port = config->notifications.smtp_port,

@@ -222,6 +222,8 @@ const struct setting settings[] = {
 	INTEGER(notifications, smtp_port, 0, PORT_MAX, "0", true, "0 is 587 with starttls, 465 with tls, else 25")
 	WORD(notifications, smtp_security, smtp_securities, "starttls", true, "Encryption of the connection: STARTTLS, TLS from the start, or none")
 	TEXT_OF(notifications, smtp_user, "", true, "")
+	TEXT_OF(notifications, billing_webhook, "", true, "Gets the billing export of each day after its end, in UTC")
+	SECRET(notifications, billing_secret, true, "Signs these posts, with their time (HMAC-SHA256)")
 	SECRET(notifications, smtp_password, true, "")
 	TEXT_OF(notifications, smtp_from, "", true, "Sender of mail")
 	TEXT_OF(notifications, ca_path, "", true, "Certificates to trust, in PEM; empty is the system's")
