@@ -145,6 +145,8 @@ void gpu_view_write(struct json_writer *json, const struct gpu_view *view,
 		[GPU_FIELD_foreign_memory] = FIELD_NUMBER(books.foreign),
 		[GPU_FIELD_overhead_memory] = FIELD_NUMBER(books.overhead),
 		[GPU_FIELD_share] = FIELD_NUMBER(books.share),
+		[GPU_FIELD_compute_share] =
+		    FIELD_NUMBER_IF(books.compute > 0, books.compute),
 		[GPU_FIELD_available] = FIELD_NUMBER(gpu_is_available(node, &books)),
 		[GPU_FIELD_whole] = FIELD_NUMBER(books.whole),
 		[GPU_FIELD_over] = FIELD_NUMBER(books.used > books.capacity),

@@ -14,6 +14,7 @@ struct gpu_books {
 	int64_t free;
 	int64_t owners; /* with a right */
 	int64_t share;  /* thousandths that are reserved */
+	int64_t compute; /* thousandths of its compute that are reserved */
 	bool whole;     /* someone has it for itself */
 	bool usable;    /* present, healthy, no parent of MIG instances, not hot */
 };

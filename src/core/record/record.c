@@ -26,7 +26,8 @@
 	F(T, time_sharing, .words = &time_sharing_words) F(T, sharing_wait_ms)                     \
 	F(T, sharing_turn_ms) F(T, sharing_delay_ms) F(T, lease_ms) F(T, foreign_requeues)         \
 	F(T, loads_per_gpu) F(T, request_goal_ms) F(T, turn_wait_ms) F(T, slot_stay_ms) F(T, loading)                    \
-	F(T, suspend, .words = &suspend_words) F(T, suspend_host) F(T, suspend_wait_ms)
+	F(T, suspend, .words = &suspend_words) F(T, suspend_host) F(T, suspend_wait_ms) \
+	F(T, sharing_compute, .words = &sharing_compute_words) F(T, sharing_mixed)
 
 #define TENANT_FIELDS(F, T)                                                                        \
 	F(T, id) F(T, parent_id) F(T, name) F(T, payload) F(T, limit_gpu) F(T, limit_cpu)          \
@@ -64,7 +65,7 @@
 	F(T, array_id) F(T, array_index) F(T, array_limit)               \
 	F(T, array_first) F(T, array_last) F(T, array_count)                                       \
 	F(T, idempotency_key) F(T, user) F(T, submitted_ms) F(T, request_hash)          \
-	F(T, suspend, .words = &suspend_words) F(T, program)
+	F(T, suspend, .words = &suspend_words) F(T, program) F(T, compute) F(T, compute_processes)
 
 #define JOB_STATE_FIELDS(F, T)                                                                     \
 	F(T, id) F(T, state, .words = &job_state_words) F(T, held) F(T, queued_ms)                 \
@@ -359,6 +360,7 @@ static bool ranges_check(const struct config_record *config, struct error *error
 		RANGED(foreign_requeues, RANGE_FOREIGN_REQUEUES),
 		RANGE(suspend_host, 0, 10 * RANGE_MOST(RANGE_SUSPEND_HOST_PERCENT)),
 		RANGED(suspend_wait_ms, RANGE_SUSPEND_WAIT_MS),
+		RANGE(sharing_compute, COMPUTE_NONE, COMPUTE_MPS),
 	};
 	for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++) {
 		if (!range_check(&ranges[i], error))

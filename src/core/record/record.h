@@ -95,6 +95,8 @@ struct config_record {
 	int32_t suspend;          /* enum suspend_consent: of jobs that say nothing */
 	int64_t suspend_host;     /* thousandths of a node's host memory, for suspended tasks */
 	int64_t suspend_wait_ms;  /* a suspended job waits that long for its GPUs at the least */
+	int32_t sharing_compute;  /* enum sharing_compute: of parts of GPUs that ask for none */
+	bool sharing_mixed;       /* tenants may share a GPU's compute with each other */
 };
 
 struct tenant_record {
@@ -192,6 +194,8 @@ struct job_record {
 	                       */
 	int32_t suspend;      /* enum suspend_consent */
 	int64_t program;      /* hash of what it runs: command and image; 0: unknown */
+	int32_t compute;      /* thousandths of its GPU's compute; 0: takes turns */
+	int32_t compute_processes; /* of a task, that divide it; 0: one */
 };
 
 struct job_state_record {
@@ -525,7 +529,7 @@ enum evicted_column {
 
 /* The names of the values of the enums above and in types.h. */
 extern const struct words policy_words, node_state_words, gpu_kind_words, closeness_words,
-    lease_loss_words, suspend_words, dependency_words, job_state_words, task_state_words,
+    lease_loss_words, suspend_words, sharing_compute_words, dependency_words, job_state_words, task_state_words,
     phase_words, decision_words, runtime_words, slot_policy_words, keep_alive_words,
     slot_state_words, request_end_words, task_notice_words, time_sharing_words, run_ending_words;
 
