@@ -471,10 +471,10 @@ static bool recall(struct agent *agent, struct error *error)
 	agent->folders = folder_base(state_directory(agent->state), agent->label);
 	settings->run.folders = agent->folders;
 	if (settings->mps_control) {
-		agent->mps = mps_new(&(struct mps_settings){ .program = settings->mps_control,
-			                                     .label = agent->label,
-			                                     .memory_mib =
-			                                         settings->mps_memory_mib });
+		agent->mps =
+		    mps_new(&(struct mps_settings){ .program = settings->mps_control,
+		                                    .label = agent->label,
+		                                    .memory_mib = settings->mps_memory_mib });
 		settings->run.mps = agent->mps;
 	}
 	agent->homes = tenant_users_homes(state_directory(agent->state), agent->label);
@@ -610,7 +610,7 @@ struct agent *agent_new(uv_loop_t *loop, const struct agent_settings *settings,
 		if (agent->state)
 			state_close(agent->state);
 		secret_keys_free(agent->keys);
-	mps_free(agent->mps);
+		mps_free(agent->mps);
 		free(agent->label);
 		free(agent->folders);
 		free(agent->homes);

@@ -30,7 +30,7 @@
 
 /* The directory of one daemon is BASE/GPU-SHARER-TOKEN, with `pipe` and `log` in it. */
 struct daemon {
-	uint32_t gpu; /* hash of its UUID */
+	uint32_t gpu;  /* hash of its UUID */
 	char uuid[96]; /* "": started by an earlier agent, and not asked for yet */
 	int64_t sharer;
 	char *directory, *pipe;
@@ -62,10 +62,16 @@ static struct daemon *daemon_add(struct mps *mps, const char *name, int64_t shar
 	return daemon;
 }
 
-static void daemon_forget(struct mps *mps, struct daemon *daemon)
+static void daemon_free(struct daemon *daemon)
 {
 	free(daemon->directory);
 	free(daemon->pipe);
+	daemon->directory = daemon->pipe = NULL;
+}
+
+static void daemon_forget(struct mps *mps, struct daemon *daemon)
+{
+	daemon_free(daemon);
 	*daemon = mps->daemons[--mps->count];
 }
 
@@ -99,8 +105,8 @@ void mps_free(struct mps *mps)
 {
 	if (!mps)
 		return;
-	while (mps->count > 0)
-		daemon_forget(mps, &mps->daemons[0]);
+	for (size_t i = 0; i < mps->count; i++)
+		daemon_free(&mps->daemons[i]);
 	free(mps->daemons);
 	free(mps->program);
 	free(mps->base);
@@ -170,8 +176,8 @@ static bool control(const struct mps *mps, const struct daemon *daemon, char *co
 	if (!failed && write(ends[1], input, strlen(input)) != (ssize_t)strlen(input))
 		failed = errno;
 	if (!failed)
-		failed = posix_spawn(&child, mps->program, &actions, &attributes, arguments,
-		                     variables);
+		failed =
+		    posix_spawn(&child, mps->program, &actions, &attributes, arguments, variables);
 	if (ends[0] >= 0)
 		close(ends[0]);
 	if (ends[1] >= 0)
@@ -185,9 +191,8 @@ static bool control(const struct mps *mps, const struct daemon *daemon, char *co
 	if (failed)
 		return error_set(error, ERROR_UNAVAILABLE, "cannot run %s: %s", mps->program,
 		                 strerror(failed));
-	return status == 0 ||
-	       error_set(error, ERROR_UNAVAILABLE, "%s did not succeed (status %d)", mps->program,
-	                 status);
+	return status == 0 || error_set(error, ERROR_UNAVAILABLE, "%s did not succeed (status %d)",
+	                                mps->program, status);
 }
 
 /* Tasks of one tenant may have several users, which only this option lets in at once. */
@@ -393,8 +398,8 @@ void mps_account(const struct mps *mps, struct gpu_readings *readings)
 	for (size_t i = 0; i < readings->gpu_count; i++) {
 		struct gpu_reading *gpu = &readings->gpus[i];
 		if (!gpu->mig_mode && !*gpu->mig_parent)
-			gpu->overhead_mib = min64(gpu->overhead_mib + mps->memory_mib,
-			                          gpu->capacity_mib);
+			gpu->overhead_mib =
+			    min64(gpu->overhead_mib + mps->memory_mib, gpu->capacity_mib);
 	}
 	for (size_t i = 0; i < readings->process_count; i++) {
 		struct process_reading *process = &readings->processes[i];

@@ -23,9 +23,10 @@ void works_count_clients(struct works *works, const struct measured *measured)
 		if (count <= most || most == 0 || process->told_clients)
 			continue;
 		process->told_clients = true;
-		works_warn(works, process->reservation_id,
-		           "more processes of it use its GPU than gpu_processes says, and each may "
-		           "use as much of the compute as one of those: others on the GPU get less");
+		works_warn(
+		    works, process->reservation_id,
+		    "more processes of it use its GPU than gpu_processes says, and each may "
+		    "use as much of the compute as one of those: others on the GPU get less");
 	}
 }
 

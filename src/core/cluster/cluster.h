@@ -259,7 +259,8 @@ static inline bool gpu_shareable_now(const struct gpu *gpu)
 	return gpu_divisible_now(gpu) && gpu->books.compute.parts == 0 &&
 	       gpu->books.compute_claimed.parts == 0;
 }
-/* A GPU given whole, or shared by compute, can be shared later only when those owners are leaving. */
+/* A GPU given whole, or shared by compute, can be shared later only when those owners are leaving.
+ */
 static inline bool gpu_shareable_later(const struct gpu *gpu)
 {
 	return gpu_divisible_later(gpu) && gpu->books.compute_claimed.parts == 0 &&

@@ -88,8 +88,7 @@ static inline struct gpu_offer summarise_gpu(const struct gpu *gpu,
 static bool offers_the_same(const struct gpu_offer *a, const struct gpu_offer *b)
 {
 	return a->free_now_mib == b->free_now_mib && a->free_later_mib == b->free_later_mib &&
-	       a->usable_mib == b->usable_mib && a->offers == b->offers &&
-	       a->sharers == b->sharers;
+	       a->usable_mib == b->usable_mib && a->offers == b->offers && a->sharers == b->sharers;
 }
 
 /* What follows from the rest of the summary: taken from `known`, another of the

@@ -8,8 +8,8 @@
 struct job;
 struct slot;
 
-/* A share of one GPU. `whole`: nothing else may be on that GPU. `compute`: thousandths of its compute,
- * for a task of tenant `sharer`; 0: it takes turns with others. */
+/* A share of one GPU. `whole`: nothing else may be on that GPU. `compute`: thousandths of its
+ * compute, for a task of tenant `sharer`; 0: it takes turns with others. */
 struct part {
 	struct gpu *gpu;
 	int64_t mib, share, measured_mib;

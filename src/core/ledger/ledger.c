@@ -337,9 +337,9 @@ bool ledger_may_share(const struct ledger *ledger, const struct part *part,
 {
 	if (!compute_matches(view, part, ledger->config->sharing_mixed))
 		return error_set(error, ERROR_NO_ROOM, "GPU %s is shared %s", part->gpu->r.uuid,
-		                 part->compute == 0       ? "by shares of its compute"
+		                 part->compute == 0                ? "by shares of its compute"
 		                 : view->sum.parts == view->owners ? "by another tenant"
-		                                          : "by turns");
+		                                                   : "by turns");
 	if (part->compute > 0 && !gpu_gives_compute(part->gpu))
 		return error_set(error, ERROR_NO_ROOM, "GPU %s gives no shares of its compute",
 		                 part->gpu->r.uuid);

@@ -97,8 +97,8 @@ static bool compute_view_takes(const struct placement *placement, const struct s
 	const struct shape_request *request = &search->shape->request;
 	const struct part part = { .compute = request->compute, .sharer = request->sharer };
 	struct compute_view now = compute_now(gpu);
-	struct compute_view later = search->view == VIEW_CLEARED ? compute_cleared(gpu)
-	                                                         : compute_later(gpu);
+	struct compute_view later =
+	    search->view == VIEW_CLEARED ? compute_cleared(gpu) : compute_later(gpu);
 
 	*left = WHOLE_GPU;
 	return view_takes(placement, &later, &part, left) &&

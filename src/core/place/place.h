@@ -130,7 +130,7 @@ enum check {
 	CHECK_NO_SHARES, /* shares of compute are not given there */
 	CHECK_SHARING,   /* shared in the other way, or with another tenant: see compute.h */
 	CHECK_COMPUTE,   /* too little compute left */
-	CHECK_OK, /* it fits */
+	CHECK_OK,        /* it fits */
 	CHECK_REASONS = CHECK_OK,
 };
 const char *check_name(enum check check);

@@ -79,10 +79,11 @@ static bool check_gpus(const struct job_record *job, struct error *error)
 		                 "gpu_compute is for parts of GPUs: ask for gpu_memory_mb or "
 		                 "gpu_fraction too");
 	if (job->compute > 0 && job->gpu_count > 1)
-		return error_set(error, ERROR_INVALID,
-		                 "gpu_compute is for a part of one GPU, and a task asks for %d: use "
-		                 "tasks",
-		                 job->gpu_count);
+		return error_set(
+		    error, ERROR_INVALID,
+		    "gpu_compute is for a part of one GPU, and a task asks for %d: use "
+		    "tasks",
+		    job->gpu_count);
 	return job->gpu_kind != GPU_UNEVEN || check_uneven(job, error);
 }
 

@@ -538,9 +538,10 @@ enum evicted_column {
 
 /* The names of the values of the enums above and in types.h. */
 extern const struct words policy_words, node_state_words, gpu_kind_words, closeness_words,
-    lease_loss_words, suspend_words, sharing_compute_words, dependency_words, job_state_words, task_state_words,
-    phase_words, decision_words, runtime_words, slot_policy_words, keep_alive_words,
-    slot_state_words, request_end_words, task_notice_words, time_sharing_words, run_ending_words;
+    lease_loss_words, suspend_words, sharing_compute_words, dependency_words, job_state_words,
+    task_state_words, phase_words, decision_words, runtime_words, slot_policy_words,
+    keep_alive_words, slot_state_words, request_end_words, task_notice_words, time_sharing_words,
+    run_ending_words;
 
 /* The descriptions, by kind. */
 extern const struct record_type record_types[RECORD_KINDS];

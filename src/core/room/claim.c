@@ -11,9 +11,8 @@ static bool shares_are_sound(const struct gpu *gpu)
 {
 	struct compute_view later = compute_later(gpu);
 
-	return later.sum.parts == 0 ||
-	       (gpu_gives_compute(gpu) && later.owners == later.sum.parts &&
-	        compute_left(&later) >= 0);
+	return later.sum.parts == 0 || (gpu_gives_compute(gpu) && later.owners == later.sum.parts &&
+	                                compute_left(&later) >= 0);
 }
 
 bool claim_is_sound(const struct sched *sched, const struct reservation *claim)

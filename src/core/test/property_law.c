@@ -61,8 +61,8 @@ static void check_law(const struct keeper *keeper, const struct gpu_record *gpu)
 		      (long long)load.owners);
 }
 
-/* What shares a GPU, by the reservations: thousandths of its compute now, and once what is releasing
- * is back and claims are served. */
+/* What shares a GPU, by the reservations: thousandths of its compute now, and once what is
+ * releasing is back and claims are served. */
 struct sharers {
 	int64_t now, later;
 	int64_t with, without, tenant;

@@ -45,7 +45,10 @@ void machine_build(struct world *world, struct machine *machine)
 {
 	static const char *const zones[] = { "", "east", "west" };
 	static const char *const racks[] = { "", "rack-1", "rack-2", "rack-3" };
-	static const char *const labels[] = { "", "disk=ssd", "disk=ssd\nnet=fast", "net=fast",
+	static const char *const labels[] = { "",
+		                              "disk=ssd",
+		                              "disk=ssd\nnet=fast",
+		                              "net=fast",
 		                              NODE_COMPUTE_SHARES "=mps",
 		                              "disk=ssd\n" NODE_COMPUTE_SHARES "=mps" };
 	uint64_t *random = world->random;

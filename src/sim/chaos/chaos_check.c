@@ -39,7 +39,8 @@ static const struct job_record *job_of_run(const struct chaos *chaos, int64_t jo
 }
 
 /* What runs on a GPU takes turns, or has shares of its compute that add up to all of it at most.
- * Tenants are mixed only where that is allowed. */
+ * Tenants are mixed only where that is allowed. A node looks at memory by itself, and not at
+ * shares: what a scheduler has given up, and is ending there, does not count. */
 static void check_compute(struct chaos *chaos, int at, int gpu, const struct node_order *order)
 {
 	const struct job_record *job = job_of_run(chaos, order->job_id);
@@ -47,8 +48,8 @@ static void check_compute(struct chaos *chaos, int at, int gpu, const struct nod
 
 	for (size_t i = 0; i < chaos->run_count; i++) {
 		const struct run *run = chaos->runs[i];
-		if (run->node != at || !run->alive || run->away || run->reserved_mib[gpu] == 0 ||
-		    run->reservation_id == order->reservation_id)
+		if (run->node != at || !run->alive || run->given_up || run->away ||
+		    run->reserved_mib[gpu] == 0 || run->reservation_id == order->reservation_id)
 			continue;
 		const struct job_record *other = job_of_run(chaos, run->job_id);
 		int64_t its = other ? other->compute : 0;
