@@ -3,6 +3,7 @@
 #define AGENT_AGENT_H
 
 #include "agent/gpu/gpu_source.h"
+#include "agent/kubelet/driver.h"
 #include "agent/workload/run.h"
 #include "node/node.h"
 #include "uplink/uplink.h"
@@ -22,6 +23,7 @@ struct agent_settings {
 	const char *mps_control;   /* the control program of MPS; NULL: no shares of compute */
 	int64_t mps_memory_mib;    /* of each GPU, that is kept free for a server of MPS */
 	int64_t output_total_bytes, output_age_s; /* of finished tasks */
+	struct driver_settings driver;            /* of a node of Kubernetes */
 };
 
 struct agent;
