@@ -50,6 +50,7 @@ enum event_kind {
 	EVENT_JOB_SUSPENDED,
 	EVENT_JOB_RESUMED,
 	EVENT_TASK_CROWDED, /* of enum task_notice too */
+	EVENT_JOB_DEADLINE, /* is at risk, or is not any more; `value`: thousandths */
 };
 
 /* The event of an enum task_notice. */
