@@ -45,7 +45,7 @@ struct agent {
 	struct follows *follows;
 	struct inputs *inputs;
 	struct measurements *measurements;
-	struct mps *mps; /* NULL: no shares of compute */
+	struct mps *mps;       /* NULL: no shares of compute */
 	struct driver *driver; /* NULL: there is none */
 	struct uplink *link;
 	uv_timer_t wake, look;

@@ -98,8 +98,8 @@ struct config_record {
 	int64_t suspend_wait_ms;  /* a suspended job waits that long for its GPUs at the least */
 	int64_t deadline_risk; /* thousandths: chances to miss a deadline that are told; 0: none */
 	bool deadline_first;   /* such jobs go first in their tenant's queue */
-	int32_t sharing_compute;  /* enum sharing_compute: of parts of GPUs that ask for none */
-	bool sharing_mixed;       /* tenants may share a GPU's compute with each other */
+	int32_t sharing_compute; /* enum sharing_compute: of parts of GPUs that ask for none */
+	bool sharing_mixed;      /* tenants may share a GPU's compute with each other */
 };
 
 struct tenant_record {
