@@ -49,14 +49,25 @@ enum event_kind {
 	EVENT_CLOCK_MOVED,      /* the clock was wrong: all times moved by `value` ms */
 	EVENT_JOB_SUSPENDED,
 	EVENT_JOB_RESUMED,
-	EVENT_TASK_CROWDED, /* of enum task_notice too */
+	EVENT_TASK_CROWDED,     /* of enum task_notice too, */
+	EVENT_TASK_UNEXPLAINED, /* and this one */
 };
 
 /* The event of an enum task_notice. */
 static inline enum event_kind event_of_notice(int32_t notice)
 {
-	return notice == NOTICE_CROWDED ? EVENT_TASK_CROWDED
-	                                : (enum event_kind)(EVENT_TASK_OVER + notice);
+	return notice >= NOTICE_CROWDED
+	           ? (enum event_kind)(EVENT_TASK_CROWDED + (notice - NOTICE_CROWDED))
+	           : (enum event_kind)(EVENT_TASK_OVER + notice);
+}
+
+/* The enum task_notice of an event; -1: it is of none. */
+static inline int32_t notice_of_event(enum event_kind kind)
+{
+	for (int32_t notice = 0; notice < NOTICES; notice++)
+		if (event_of_notice(notice) == kind)
+			return notice;
+	return -1;
 }
 
 /* An order names the term, so that a node refuses it from an older scheduler. */
