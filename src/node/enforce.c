@@ -62,8 +62,8 @@ static void check_overuse(struct local_node *node, struct work *work)
 	}
 	int64_t blamed_mib = unclaimed_blamed_mib(node, use);
 	error_set(&message, ERROR_FORBIDDEN, "it uses %lld MiB of GPU %s and reserved %lld MiB%s",
-	          (long long)(use->owned_mib + blamed_mib),
-	          node->measure.gpus[use->gpu].reading.uuid, (long long)reserved_mib,
+	          (long long)use->owned_mib + blamed_mib, node->measure.gpus[use->gpu].reading.uuid,
+	          (long long)reserved_mib,
 	          blamed_mib > 0 ? "; this includes memory that no process explains" : "");
 	if (work->over_ms == 0) {
 		work->over_ms = max64(node->now_ms, 1);

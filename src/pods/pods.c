@@ -53,6 +53,7 @@ static void free_pod(struct pod *pod)
 	free(pod->name);
 	free(pod->node);
 	free(pod->said);
+	free(pod->succeeded);
 	json_decref(pod->object);
 	free(pod);
 }
@@ -107,6 +108,7 @@ void pods_free(struct pods *pods)
 	text_map_free(&pods->pods);
 	text_map_free(&pods->units);
 	text_map_free(&pods->groups);
+	text_map_free(&pods->succeeded);
 	text_map_free(&pods->classes);
 	map_free(&pods->jobs);
 	map_free(&pods->serials);

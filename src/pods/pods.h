@@ -61,8 +61,9 @@ struct pods_known {
 	int64_t tasks;
 };
 struct pods_known_task {
-	int64_t job_id, task, reservation_id, node_id;
+	int64_t job_id, task, reservation_id, node_id; /* reservation_id 0: it has none */
 	bool stopping;
+	bool ended;        /* it does not run again */
 	struct rows parts; /* enum part_column */
 };
 void pods_know(struct pods *pods, const struct pods_known *known);

@@ -49,6 +49,8 @@ struct pod {
 	bool queued;  /* in pods.arrivals */
 	char *said;   /* why it waits, as it was last written */
 	int64_t said_ms;
+	char *succeeded; /* its key in pods.succeeded; NULL: it has not, or has no group */
+	struct pod *next_succeeded;
 };
 
 /* What a pod asks for, in the words of the core. */
@@ -133,16 +135,17 @@ struct pods {
 	struct pods_port port;
 	struct writer writer;
 	json_t *gpu_resources, *namespaces;
-	struct text_map nodes;   /* struct kube_node by name */
-	struct text_map pods;    /* struct pod by uid */
-	struct text_map units;   /* struct unit by its key */
-	struct text_map groups;  /* json_t * of PodGroups: "resource namespace/name" */
-	struct text_map classes; /* struct use_of_class by name */
-	struct map jobs;         /* struct unit by job */
-	struct map serials;      /* struct unit */
-	struct map reservations; /* struct unit */
-	struct map known;        /* struct known_job, until pods_begin() */
-	struct pod **arrivals;   /* to be taken in */
+	struct text_map nodes;     /* struct kube_node by name */
+	struct text_map pods;      /* struct pod by uid */
+	struct text_map units;     /* struct unit by its key */
+	struct text_map succeeded; /* struct pod: the first of a group's that have succeeded */
+	struct text_map groups;    /* json_t * of PodGroups: "resource namespace/name" */
+	struct text_map classes;   /* struct use_of_class by name */
+	struct map jobs;           /* struct unit by job */
+	struct map serials;        /* struct unit */
+	struct map reservations;   /* struct unit */
+	struct map known;          /* struct known_job, until pods_begin() */
+	struct pod **arrivals;     /* to be taken in */
 	size_t arrival_count, arrival_capacity;
 	int64_t now_ms, last_serial;
 	bool ending; /* nobody hears of anything any more */
@@ -206,16 +209,30 @@ void units_time(struct pods *pods);
 int unit_filled(const struct unit *unit);
 bool ask_read(const struct pods *pods, const json_t *object, struct ask *ask, struct error *error);
 void ask_free(struct ask *ask);
+
+/* pods_group.c */
+/* How many of its pods start together; 0: nobody says. */
 int64_t unit_least(const struct pods *pods, const struct unit *unit);
+void group_note_success(struct pods *pods, struct pod *pod);
+void group_forget_success(struct pods *pods, struct pod *pod);
+/* How many pods of the unit's group have succeeded in its present run. `least`: its minimum. */
+int64_t group_succeeded(const struct pods *pods, const struct unit *unit, int64_t least);
+/* The job that it was bound for, and its place there, as its annotation says; 0: none. */
+int64_t pod_job_id(const json_t *object, int64_t *place);
 
 /* pods_order.c */
 void order_forget(struct pods *pods, struct unit *unit, int place);
 /* The agent of the node, where it follows pods, does so with this one. */
 void order_watch(struct pods *pods, const struct pod *pod);
 bool pod_is_watched(const struct pods *pods, const struct pod *pod);
+/* How a pod came to its end. `finished`: it did its work, also if it was told to stop. */
+struct pod_end {
+	int64_t exit_code;
+	const char *message;
+	bool finished;
+};
 /* Tells the core that the task's memory is free. */
-void order_released(struct pods *pods, struct unit *unit, int place, int64_t exit_code,
-                    const char *message);
+void order_released(struct pods *pods, struct unit *unit, int place, const struct pod_end *end);
 void order_evict(struct pods *pods, struct pod *pod, bool by_eviction);
 bool order_answer(void *context, const struct write *write, enum outcome outcome,
                   const json_t *object, const char *reason);

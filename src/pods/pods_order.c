@@ -135,8 +135,7 @@ static void order_unwatch(struct pods *pods, const struct unit_task *task)
 		pods->port.order(pods->port.context, &effect);
 }
 
-void order_released(struct pods *pods, struct unit *unit, int place, int64_t exit_code,
-                    const char *message)
+void order_released(struct pods *pods, struct unit *unit, int place, const struct pod_end *end)
 {
 	const struct unit_task *task = &unit->tasks[place];
 
@@ -145,8 +144,9 @@ void order_released(struct pods *pods, struct unit *unit, int place, int64_t exi
 	bool watched = is_watched(pods, task->node);
 	pods_send(pods, &(struct command){ .kind = COMMAND_TASK_EXITED,
 	                                   .task = { .reservation_id = task->reservation_id,
-	                                             .exit_code = exit_code,
-	                                             .message = message,
+	                                             .exit_code = end->exit_code,
+	                                             .message = end->message,
+	                                             .finished = end->finished,
 	                                             .released = !watched } });
 	if (watched)
 		order_unwatch(pods, task);

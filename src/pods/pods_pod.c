@@ -71,7 +71,8 @@ static void give_away(struct pods *pods, struct pod *pod)
 	writer_drop(&pods->writer, pod->uid, WRITE_BIND);
 	if (!unit->is_group && unit->job_id)
 		pods_send_job(pods, COMMAND_CANCEL, unit->job_id);
-	order_released(pods, unit, place, 0, "its pod was bound by somebody else");
+	order_released(pods, unit, place,
+	               &(struct pod_end){ .message = "its pod was bound by somebody else" });
 	unit_remove_pod(pods, pod);
 	pod->binding = BINDING_NONE;
 }
@@ -137,12 +138,16 @@ void pod_look_at_phase(struct pods *pods, struct pod *pod)
 	if (!ended)
 		return;
 	int64_t code = exit_code_of(pod->object);
+	/* A pod that is deleted may end well because it was told to. */
+	bool finished = strcmp(phase, "Succeeded") == 0 && !is_leaving(pod);
 	/* What a pod of a group that failed means is for its controller to say. */
-	order_released(pods, unit, pod->place, unit->is_group ? 0 : code,
-	               code ? "its pod failed" : "");
+	order_released(pods, unit, pod->place,
+	               &(struct pod_end){ .exit_code = unit->is_group ? 0 : code,
+	                                  .message = code ? "its pod failed" : "",
+	                                  .finished = finished });
 	/* One that was evicted is to be run again, when its controller has made it again. */
-	task->ended = !task->stopping;
-	if (task->stopping)
+	task->ended = finished || !task->stopping;
+	if (!task->ended)
 		unit_wait_for_pods(pods, unit);
 }
 
@@ -161,6 +166,7 @@ static void put_pod(struct pods *pods, const json_t *object)
 	if (!pod->unit && pod->node && node_of_name(pods, pod->node))
 		node_of_name(pods, pod->node)->dirty = true;
 	pod_look_at_phase(pods, pod);
+	group_note_success(pods, pod);
 	queue_arrival(pods, pod);
 }
 
@@ -198,7 +204,8 @@ void pod_released(struct pods *pods, struct pod *pod)
 	if (!evicted && !task->ended && !unit->is_group && unit->job_id &&
 	    unit->state == UNIT_QUEUED)
 		pods_send_job(pods, COMMAND_CANCEL, unit->job_id);
-	order_released(pods, unit, pod->place, 0, evicted ? "" : "its pod was deleted");
+	order_released(pods, unit, pod->place,
+	               &(struct pod_end){ .message = evicted ? "" : "its pod was deleted" });
 	/* So the core was told: one that is made again while the others run is not part of it. */
 	task->ended |= was_running;
 	node_remove_pod(pods, pod);
@@ -219,6 +226,7 @@ static void remove_pod(struct pods *pods, const json_t *object)
 	writer_drop(&pods->writer, pod->uid, WRITE_STATUS);
 	writer_drop(&pods->writer, pod->uid, WRITE_BIND);
 	forget_arrival(pods, pod);
+	group_forget_success(pods, pod);
 	if (!pod->unit) {
 		if (pod->is_guest)
 			pods_send(pods, &(struct command){ .kind = COMMAND_REMOVE_GUEST,
@@ -289,15 +297,10 @@ void pod_take_in(struct pods *pods, struct pod *pod)
 /* A pod that was bound before this start, with what its annotation and our own record agree on. */
 static void adopt_pod(struct pods *pods, struct pod *pod)
 {
-	const char *text =
-	    member_text(json_object_get(metadata_of(pod->object), "annotations"), JOB_ANNOTATION);
-	char *end = NULL;
-	int64_t job_id = strncmp(text, "job-", 4) == 0 ? strtoll(text + 4, &end, 10) : 0;
-	int64_t place = end && *end == '/' ? strtoll(end + 1, &end, 10) : -1;
+	int64_t place, job_id = pod_job_id(pod->object, &place);
 	struct unit *unit = job_id > 0 ? map_get(&pods->jobs, job_id) : NULL;
 
-	if (!unit || !end || *end || place < 0 || place >= unit->task_count ||
-	    unit->tasks[place].pod)
+	if (!unit || place >= unit->task_count || unit->tasks[place].pod)
 		return;
 	const struct unit_task *task = &unit->tasks[place];
 	if (!task->reservation_id || !task->node || strcmp(task->node, pod->node) != 0)
@@ -328,6 +331,9 @@ static void adopt_job(struct pods *pods, const struct known_job *known)
 	for (int i = 0; i < unit->task_count; i++) {
 		struct unit_task *task = &unit->tasks[i];
 		if (!known->has[i])
+			continue;
+		task->ended = known->at[i].ended;
+		if (!known->at[i].reservation_id)
 			continue;
 		task->reservation_id = known->at[i].reservation_id;
 		task->stopping = known->at[i].stopping;

@@ -109,7 +109,7 @@ void unit_remove_pod(struct pods *pods, struct pod *pod)
 {
 	struct unit *unit = pod->unit;
 	struct unit_task *task = &unit->tasks[pod->place];
-	bool evicted = task->stopping;
+	bool evicted = task->stopping && !task->ended;
 
 	task->pod = NULL;
 	task->started = task->stopping = false;
@@ -130,19 +130,6 @@ void unit_remove_pod(struct pods *pods, struct pod *pod)
 		return;
 	if (evicted || (unit->is_group && !task->ended && !has_reservations(unit)))
 		unit_wait_for_pods(pods, unit);
-}
-
-int64_t unit_least(const struct pods *pods, const struct unit *unit)
-{
-	if (!unit->is_group)
-		return 1;
-	if (!unit->group_resource)
-		return unit->declared_least;
-	char *key = text_print("%s %s/%s", unit->group_resource, unit->namespace,
-	                       strchr(unit->group_name, '/') + 1);
-	const json_t *object = text_map_get(&pods->groups, key);
-	free(key);
-	return object ? pod_group_minimum(object) : 0;
 }
 
 bool ask_read(const struct pods *pods, const json_t *object, struct ask *ask, struct error *error)
@@ -361,6 +348,9 @@ void unit_try(struct pods *pods, struct unit *unit)
 	if (unit->state != UNIT_GATHERING || unit->retry_ms > pods->now_ms || unit->task_count == 0)
 		return;
 	int64_t least = unit_least(pods, unit);
+	/* Those that have succeeded are not made again, and the others can do without them. */
+	if (unit->is_group && unit->task_count < least)
+		least = max64(least - group_succeeded(pods, unit, least), 1);
 	if (least > 0 && unit->task_count >= least) {
 		submit(pods, unit, least);
 		return;

@@ -174,6 +174,7 @@ struct task_end {
 	const struct task_use *use;
 	bool released; /* and its memory is back */
 	bool foreign;  /* foreign memory took what it had reserved: `message` says how much */
+	bool finished; /* it did all of its work: it does not run again, also if told to stop */
 };
 bool task_exited(struct sched *sched, struct reservation *reservation, const struct task_end *end,
                  struct error *error);

@@ -613,6 +613,26 @@ static void ended(struct sched *sched, struct reservation *reservation, const st
 	}
 }
 
+/* It was told to stop and to run again, but had done its work. */
+static void finished_while_stopping(struct sched *sched, struct reservation *reservation)
+{
+	struct job *job = reservation->job;
+
+	if (!reservation->requeue || job->r.split_gpus > 0 ||
+	    job_state_is_final((enum job_state)job->s.state))
+		return;
+	if (job->tasks[reservation->task].claim) /* where it was to run again */
+		job_drop_claims(sched, job);
+	reservation->requeue = false;
+	reservation->ending = RUN_COMPLETED;
+	job->tasks[reservation->task].ended_ms = sched_now(sched);
+	job->tasks[reservation->task].exit_code = 0;
+	task_set_state(sched, job, reservation->task, TASK_ENDED);
+	task_event(sched, reservation, EVENT_TASK_ENDED, 0);
+	job->ended++;
+	maybe_completed(sched, job);
+}
+
 bool task_exited(struct sched *sched, struct reservation *reservation, const struct task_end *end,
                  struct error *error)
 {
@@ -627,6 +647,8 @@ bool task_exited(struct sched *sched, struct reservation *reservation, const str
 	reservation->leaving = end->released;
 	if (reservation->phase != PHASE_RELEASING)
 		ended(sched, reservation, end);
+	else if (end->finished && end->exit_code == 0)
+		finished_while_stopping(sched, reservation);
 	if (end->released)
 		return task_released(sched, reservation, error);
 	job_settle(sched, job);

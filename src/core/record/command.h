@@ -200,6 +200,7 @@ struct command {
 			                        SUSPENDED, RESUMED: it took so long */
 			struct task_use use; /* EXITED: of this run */
 			bool foreign;        /* EXITED: foreign memory took what it had reserved */
+			bool finished; /* EXITED: it did all of its work, also if told to stop */
 			const char *node;
 		} task;
 		struct model_command model;

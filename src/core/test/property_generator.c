@@ -364,6 +364,7 @@ static void set_task(struct generator *generator, struct command *command, enum 
 	command->task.released = chance(random, 50);
 	command->task.message = kind == COMMAND_TASK_REFUSED ? "no room here" : "";
 	command->task.foreign = kind == COMMAND_TASK_EXITED && chance(random, 30);
+	command->task.finished = kind == COMMAND_TASK_EXITED && chance(random, 30);
 }
 
 /* What a node would say next about one that it was ordered to run. */

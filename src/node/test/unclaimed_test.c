@@ -29,7 +29,8 @@ static int64_t unexplained(struct desk *desk)
 	return beat->beat.unexplained_count > 0 ? beat->beat.unexplained[0].memory_mib : 0;
 }
 
-static const struct change *told_to(struct desk *desk, enum change_kind kind, int64_t reservation_id)
+static const struct change *told_to(struct desk *desk, enum change_kind kind,
+                                    int64_t reservation_id)
 {
 	const struct change *change = desk_change(desk, kind);
 

@@ -257,8 +257,15 @@ static void know_job(struct kubernetes *kubernetes, struct catalogue *catalogue,
 		    task->reservation_id
 			? catalogue_get(catalogue, RECORD_RESERVATION, task->reservation_id, 0)
 			: NULL;
-		if (!reservation || reservation->phase == PHASE_CLAIM)
+		bool ended = task->state == TASK_ENDED;
+		if ((!reservation || reservation->phase == PHASE_CLAIM) && !ended)
 			continue;
+		if (!reservation) {
+			pods_know_task(kubernetes->pods,
+			               &(struct pods_known_task){
+					   .job_id = id, .task = task->place, .ended = true });
+			continue;
+		}
 		pods_know_task(
 		    kubernetes->pods,
 		    &(struct pods_known_task){ .job_id = id,
@@ -266,6 +273,7 @@ static void know_job(struct kubernetes *kubernetes, struct catalogue *catalogue,
 		                               .reservation_id = reservation->id,
 		                               .node_id = reservation->node_id,
 		                               .stopping = reservation->phase == PHASE_RELEASING,
+		                               .ended = ended,
 		                               .parts = reservation->parts });
 	}
 }

@@ -245,6 +245,30 @@ static void by_policy_it_fails_at_once(void **unused)
 	harness_free(lab.h);
 }
 
+static void what_finished_while_it_was_told_to_stop_does_not_run_again(void **unused)
+{
+	struct lab lab = use_lab_new();
+	struct job_record gang = memory(lab.tenant, 1000);
+
+	(void)unused;
+	gang.tasks = gang.min_available = 2;
+	lab.job = submit(lab.h, gang);
+	pass(lab.h);
+	int64_t other = right_of(lab.h, lab.job, 1);
+	must(lab.h, apply_to(lab.h, COMMAND_REQUEUE, lab.job));
+	struct command command = task_command(lab, COMMAND_TASK_EXITED);
+	command.task.finished = command.task.released = true;
+	must(lab.h, harness_apply(lab.h, command));
+	assert_int_equal(job(lab.h, lab.job)->tasks[0].state, TASK_ENDED);
+	must(lab.h, to_task(lab.h, COMMAND_TASK_EXITED, other, 0, true));
+	pass(lab.h);
+	assert_int_equal(right_of(lab.h, lab.job, 0), 0);
+	assert_int_equal(state(lab.h, lab.job), JOB_RUNNING);
+	must(lab.h, to_task(lab.h, COMMAND_TASK_EXITED, right_of(lab.h, lab.job, 1), 0, true));
+	assert_int_equal(state(lab.h, lab.job), JOB_COMPLETED);
+	harness_free(lab.h);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -259,6 +283,7 @@ int main(void)
 		cmocka_unit_test(it_waits_for_its_memory_to_be_released_first),
 		cmocka_unit_test(that_happens_a_few_times_and_then_it_fails),
 		cmocka_unit_test(by_policy_it_fails_at_once),
+		cmocka_unit_test(what_finished_while_it_was_told_to_stop_does_not_run_again),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -132,6 +132,7 @@ static void command_fill(struct command *command)
 		command->task.ago_ms = 6;
 		command->task.use = (struct task_use){ .peak_mib = 7, .unguarded = true };
 		command->task.foreign = true;
+		command->task.finished = true;
 		command->task.exit_code = -9;
 		command->task.released = true;
 		command->task.message = "killed";
