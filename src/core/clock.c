@@ -56,6 +56,8 @@ static void move_state(const struct move *move, struct job_state_record *state)
 	move_time(move, &state->promised_ms);
 	move_time(move, &state->likely_ms);
 	move_time(move, &state->promise_made_ms);
+	move_time(move, &state->look_ms);
+	move_time(move, &state->urgent_ms);
 }
 
 static void move_reservation(const struct move *move, const struct sched *sched,

@@ -166,11 +166,12 @@ static bool check_job_state(const struct sched *sched, const struct job_state_re
 	    !is_time(state->started_ms) || !is_time(state->checkpoint_ms) ||
 	    !is_time(state->completed_ms) || !is_time(state->short_since_ms) ||
 	    !is_time(state->promised_ms) || !is_time(state->likely_ms) ||
-	    !is_time(state->promise_made_ms))
+	    !is_time(state->promise_made_ms) || !is_time(state->look_ms) ||
+	    !is_time(state->urgent_ms))
 		return corrupt(error, "the state of job", state->id, "with a time that cannot be");
 	if (!within(state->refusals, 0, NUMBER_MAX) || !within(state->expected_ms, 0, NUMBER_MAX) ||
 	    !within(state->expected_p90_ms, 0, NUMBER_MAX) || !within(state->confidence, 0, 1000) ||
-	    !within(state->guess, 0, NUMBER_MAX) ||
+	    !within(state->deadline_risk, 0, 1000) || !within(state->guess, 0, NUMBER_MAX) ||
 	    !within(state->start, 0, sched->meta.last_start) ||
 	    !within(state->preempted_count, 0, NUMBER_MAX) ||
 	    !within(state->served_ms, 0, NUMBER_MAX))

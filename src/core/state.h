@@ -12,6 +12,7 @@
 #include "core/place/fit.h"
 #include "core/place/place.h"
 #include "core/place/placement.h"
+#include "core/promise/deadline.h"
 #include "core/promise/margin.h"
 #include "core/promise/promise.h"
 #include "core/queue/job.h"

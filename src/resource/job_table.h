@@ -393,6 +393,10 @@ FIELD(promised_start, .label = "Promised start",
 	.help = "The start that was promised when the job waited; nine of ten jobs start by then",
 	.kind = VALUE_TIME, .empty = EMPTY_NULL, .repeatable = true, .since = "0.2",
 	STORED(RECORD_JOB_STATE, struct job_state_record, promised_ms), .proto = { .reply = 90 })
+FIELD(deadline_risk, .label = "Deadline risk",
+	.help = "The chance that the job misses its deadline, from 0 to 1; null: unknown, or it has none",
+	.kind = VALUE_DECIMAL, .digits = 3, .empty = EMPTY_NULL, .repeatable = true, .since = "0.2",
+	STORED(RECORD_JOB_STATE, struct job_state_record, deadline_risk), .proto = { .reply = 91 })
 FIELD(reason, .label = "Reason", .help = "Why the job waits",
 	.kind = VALUE_TEXT, .empty = EMPTY_OMITTED, .proto = { .reply = 60 })
 FIELD(node_name, .label = "Node", .help = "The node of the first placed task",

@@ -182,7 +182,10 @@ def test_what_was_prepared_outlives_agent_and_machine(dra):
     assert environment(dra.file(one))["NVIDIA_VISIBLE_DEVICES"] == dra.gpus[0]
     dra.control("0 lingers 25600")
     dra.kubelet.begin("NodeUnprepareResources", [one])
+    unfinished = dra.file(one).with_suffix(".json.new")
+    unfinished.write_text("{")
     dra.restart()  # in the middle of it
+    assert not unfinished.exists()
     dra.control()
     assert dra.prepared() == [one["metadata"]["uid"]]
     assert dra.kubelet.unprepare(one) == ""

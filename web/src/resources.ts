@@ -244,6 +244,8 @@ export interface Job {
   estimated_start: string | null;
   /** The start that was promised when the job waited; nine of ten jobs start by then. */
   promised_start: string | null;
+  /** The chance that the job misses its deadline, from 0 to 1; null: unknown, or it has none. */
+  deadline_risk: number | null;
   /** Why the job waits. */
   reason?: string;
   /** The node of the first placed task. */

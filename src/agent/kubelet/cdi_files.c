@@ -95,6 +95,25 @@ static struct claim *load_one(const struct cdi_files *files, const char *uid)
 	return claim;
 }
 
+/* Files that a crash left half written. */
+static void remove_unfinished(const char *path, const char *before)
+{
+	static const char after[] = ".json.new";
+	DIR *directory = opendir(path);
+
+	for (struct dirent *entry; directory && (entry = readdir(directory));) {
+		size_t size = strlen(entry->d_name), last = sizeof(after) - 1;
+		if (size <= last || strcmp(entry->d_name + size - last, after) != 0 ||
+		    strncmp(entry->d_name, before, strlen(before)) != 0)
+			continue;
+		char *file = file_path("%s/%s", path, entry->d_name);
+		unlink(file);
+		free(file);
+	}
+	if (directory)
+		closedir(directory);
+}
+
 static void sweep(const struct cdi_files *files)
 {
 	DIR *directory = opendir(files->cdi);
@@ -127,6 +146,8 @@ void cdi_files_load(struct cdi_files *files, void (*each)(void *context, struct 
 	}
 	if (directory)
 		closedir(directory);
+	remove_unfinished(files->kept, "");
+	remove_unfinished(files->cdi, "gpu-scheduler.io-gpu_");
 	sweep(files);
 }
 

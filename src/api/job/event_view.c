@@ -88,6 +88,9 @@ static void write_value(struct json_writer *json, const struct event *event)
 	case EVENT_MODEL_FAILED:
 		json_put_integer(json, "failures", event->value);
 		break;
+	case EVENT_JOB_DEADLINE:
+		json_put_decimal(json, "deadline_risk", event->value, 3);
+		break;
 	case EVENT_CLOCK_MOVED:
 		json_put_integer(json, "moved_by_ms", event->value);
 		break;

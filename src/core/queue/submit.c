@@ -356,6 +356,7 @@ static struct job *take_in(struct sched *sched, struct job_record *record, bool 
 	                                   .job_id = job->r.id,
 	                                   .tenant_id = job->r.tenant_id });
 	job_link_dependencies(sched, job);
+	deadline_look(sched, job);
 	learn_mix(sched, job);
 	return job;
 }

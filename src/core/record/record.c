@@ -26,7 +26,8 @@
 	F(T, time_sharing, .words = &time_sharing_words) F(T, sharing_wait_ms)                     \
 	F(T, sharing_turn_ms) F(T, sharing_delay_ms) F(T, lease_ms) F(T, foreign_requeues)         \
 	F(T, loads_per_gpu) F(T, request_goal_ms) F(T, turn_wait_ms) F(T, slot_stay_ms) F(T, loading)                    \
-	F(T, suspend, .words = &suspend_words) F(T, suspend_host) F(T, suspend_wait_ms)
+	F(T, suspend, .words = &suspend_words) F(T, suspend_host) F(T, suspend_wait_ms) \
+	F(T, deadline_risk) F(T, deadline_first)
 
 #define TENANT_FIELDS(F, T)                                                                        \
 	F(T, id) F(T, parent_id) F(T, name) F(T, payload) F(T, limit_gpu) F(T, limit_cpu)          \
@@ -73,7 +74,7 @@
 	F(T, started_ms) F(T, checkpoint_ms) F(T, completed_ms) F(T, short_since_ms)               \
 	F(T, preempted_count) F(T, served_ms) F(T, exit_code) F(T, message)                        \
 	F(T, foreign_requeues) F(T, suspended_ms) F(T, paused_ms) F(T, suspends) F(T, parked)   \
-	F(T, promised_ms) F(T, likely_ms) F(T, promise_made_ms)
+	F(T, promised_ms) F(T, likely_ms) F(T, promise_made_ms) F(T, deadline_risk) F(T, look_ms) F(T, urgent_ms)
 
 #define TASK_FIELDS(F, T)                                                                          \
 	F(T, job_id) F(T, place) F(T, state, .words = &task_state_words) F(T, reservation_id)      \
@@ -277,6 +278,7 @@ struct config_record config_default(void)
 		.suspend = SUSPEND_AUTO,
 		.suspend_host = 10 * RANGE_DEFAULT(RANGE_SUSPEND_HOST_PERCENT),
 		.suspend_wait_ms = RANGE_DEFAULT(RANGE_SUSPEND_WAIT_MS),
+		.deadline_risk = 10 * RANGE_DEFAULT(RANGE_DEADLINE_RISK_PERCENT),
 	};
 }
 
@@ -362,6 +364,7 @@ static bool ranges_check(const struct config_record *config, struct error *error
 		RANGED(foreign_requeues, RANGE_FOREIGN_REQUEUES),
 		RANGE(suspend_host, 0, 10 * RANGE_MOST(RANGE_SUSPEND_HOST_PERCENT)),
 		RANGED(suspend_wait_ms, RANGE_SUSPEND_WAIT_MS),
+		RANGE(deadline_risk, 0, 10 * RANGE_MOST(RANGE_DEADLINE_RISK_PERCENT)),
 	};
 	for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++) {
 		if (!range_check(&ranges[i], error))

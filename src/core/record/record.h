@@ -96,6 +96,8 @@ struct config_record {
 	int32_t suspend;          /* enum suspend_consent: of jobs that say nothing */
 	int64_t suspend_host;     /* thousandths of a node's host memory, for suspended tasks */
 	int64_t suspend_wait_ms;  /* a suspended job waits that long for its GPUs at the least */
+	int64_t deadline_risk; /* thousandths: chances to miss a deadline that are told; 0: none */
+	bool deadline_first;   /* such jobs go first in their tenant's queue */
 };
 
 struct tenant_record {
@@ -221,6 +223,9 @@ struct job_state_record {
 	bool parked;                        /* by a person: only a person lets it resume */
 	int64_t promised_ms;                /* the start that nine of ten such jobs keep; 0: none */
 	int64_t likely_ms, promise_made_ms; /* the likely start when that was promised, and when */
+	int64_t deadline_risk; /* thousandths: the chance to miss its deadline; 0: not known */
+	int64_t look_ms;       /* its deadline is looked at again then; 0: not */
+	int64_t urgent_ms;     /* it goes first since then, for its deadline; 0: it does not */
 };
 
 enum task_state {

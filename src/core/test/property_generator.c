@@ -227,6 +227,8 @@ struct command generator_config(struct generator *generator)
 	config.sharing_turn_ms = between(random, 0, 3600) * SECOND_MS;
 	config.sharing_delay_ms = chance(random, 50) ? 0 : between(random, 0, 600) * SECOND_MS;
 	config.suspend_wait_ms = between(random, 0, 7200) * SECOND_MS;
+	config.deadline_risk = between(random, 0, 1000);
+	config.deadline_first = chance(random, 50);
 	config.search_width = chance(random, 50) ? 256 : between(random, 1, 8);
 	config.search_pause_us = chance(random, 50) ? 0 : between(random, 0, 1000);
 	config.suspend = (int32_t)between(random, 0, 2);

@@ -487,6 +487,20 @@ void why_print_wait(struct sched *sched, const struct job *job, const struct why
 	print_reason(sched, job, why, viewer, buffer);
 }
 
+/* What is expected of its deadline, if that is to be told. */
+static void print_deadline(const struct sched *sched, const struct job *job, struct buffer *buffer)
+{
+	if (job_state_is_final((enum job_state)job->s.state) ||
+	    !deadline_is_at_risk(sched, job->s.deadline_risk))
+		return;
+	buffer_text(buffer, "it misses its deadline of ");
+	calendar_print(buffer, job->r.deadline_ms);
+	buffer_print(buffer, " with a probability of %" PRId64 "%%", job->s.deadline_risk / 10);
+	if (job->s.urgent_ms > 0 && job->class)
+		buffer_text(buffer, ", and goes before the others of its priority");
+	buffer_text(buffer, "\n");
+}
+
 void why_print(struct sched *sched, struct job *job, int64_t viewer, struct buffer *buffer)
 {
 	struct why why;
@@ -495,6 +509,7 @@ void why_print(struct sched *sched, struct job *job, int64_t viewer, struct buff
 	why_job(sched, job, &why);
 	if (why.reason == WAIT_NOTHING) {
 		print_state(sched, job, viewer, buffer);
+		print_deadline(sched, job, buffer);
 		return;
 	}
 	buffer_print(buffer, "job-%" PRId64 " ", job->r.id);
@@ -506,6 +521,7 @@ void why_print(struct sched *sched, struct job *job, int64_t viewer, struct buff
 	                        : "waits: ");
 	print_reason(sched, job, &why, viewer, buffer);
 	print_queue(job, &why, buffer);
+	print_deadline(sched, job, buffer);
 }
 
 bool why_node(struct sched *sched, struct job *job, const struct node *node, node_refusal_say *say,
