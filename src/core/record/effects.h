@@ -51,6 +51,7 @@ enum event_kind {
 	EVENT_JOB_RESUMED,
 	EVENT_TASK_CROWDED,     /* of enum task_notice too */
 	EVENT_JOB_DEADLINE,     /* is at risk, or is not any more; `value`: thousandths */
+	EVENT_WINDOW_CHANGED,   /* made, opened, closed or gone: `value` is its id */
 	EVENT_TASK_UNEXPLAINED, /* of enum task_notice too */
 };
 
