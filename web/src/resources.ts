@@ -616,6 +616,8 @@ export interface Gpu {
   claimed_memory: number;
   /** Memory that others use. */
   foreign_memory: number;
+  /** External memory that no process explains and that came while tasks ran there. */
+  unexplained_memory: number;
   /** Memory that the driver keeps. */
   overhead_memory: number;
   /** The reserved share of the GPU, from 0 to 1. */
