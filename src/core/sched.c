@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/queue/suspend.h"
+#include "core/quotas.h"
 #include "core/record_check.h"
 #include "core/state.h"
 
@@ -293,6 +294,7 @@ static void time_passed(struct sched *sched)
 	due_jobs(sched);
 	route_expire(sched);
 	due_slots(sched);
+	quotas_follow(sched);
 }
 
 static void put_price(struct sched *sched, const struct tenant *tenant)

@@ -52,6 +52,7 @@ struct meta_record {
 	int64_t promise_after_ms; /* expected starts are not looked at again before */
 	int64_t last_run_id;
 	int64_t last_class_id, last_guest_id;
+	int64_t quotas_ms; /* when quotas last followed use */
 };
 
 /* Settings. One row, id 1. */
@@ -98,6 +99,7 @@ struct config_record {
 	int64_t suspend_wait_ms;  /* a suspended job waits that long for its GPUs at the least */
 	int64_t deadline_risk; /* thousandths: chances to miss a deadline that are told; 0: none */
 	bool deadline_first;   /* such jobs go first in their tenant's queue */
+	int64_t quota_follow_ms; /* quotas follow use that often; 0: they do not */
 };
 
 struct tenant_record {
@@ -107,6 +109,8 @@ struct tenant_record {
 	int64_t limit_gpu, limit_cpu, limit_host, limit_gpu_memory, limit_jobs; /* UNLIMITED: none
 	                                                                         */
 	int64_t quota_gpu, quota_cpu, quota_host; /* UNLIMITED, or QUOTA_UNSET */
+	int64_t quota_gpu_least, quota_gpu_most;  /* between which quota_gpu follows use; most 0: it
+	                                           * does not */
 	int64_t weight;                           /* thousandths */
 	int64_t priority;                         /* higher is served first among siblings */
 	bool allow_preemption;                    /* what its jobs default to */
