@@ -27,7 +27,9 @@
 	F(T, sharing_turn_ms) F(T, sharing_delay_ms) F(T, lease_ms) F(T, foreign_requeues)         \
 	F(T, loads_per_gpu) F(T, request_goal_ms) F(T, turn_wait_ms) F(T, slot_stay_ms) F(T, loading)                    \
 	F(T, suspend, .words = &suspend_words) F(T, suspend_host) F(T, suspend_wait_ms) \
-	F(T, deadline_risk) F(T, deadline_first) F(T, quota_follow_ms)
+	F(T, deadline_risk) F(T, deadline_first) \
+	F(T, sharing_compute, .words = &sharing_compute_words) F(T, sharing_mixed) \
+	F(T, quota_follow_ms)
 
 #define TENANT_FIELDS(F, T)                                                                        \
 	F(T, id) F(T, parent_id) F(T, name) F(T, payload) F(T, limit_gpu) F(T, limit_cpu)          \
@@ -50,7 +52,7 @@
 	F(T, id) F(T, node_id) F(T, uuid) F(T, model) F(T, mig_parent) F(T, place)                 \
 	F(T, capacity_mib) F(T, overhead_mib) F(T, foreign_mib) F(T, temperature_c)                \
 	F(T, slowdown_c) F(T, nvlink_group) F(T, aliases) F(T, hot) F(T, healthy) F(T, mig_mode) F(T, present) \
-	F(T, loading_ms) F(T, paid_ms)
+	F(T, loading_ms) F(T, paid_ms) F(T, unexplained_mib)
 
 #define JOB_FIELDS(F, T)                                                                           \
 	F(T, id) F(T, tenant_id) F(T, name) F(T, payload) F(T, priority)                           \
@@ -65,7 +67,7 @@
 	F(T, array_id) F(T, array_index) F(T, array_limit)               \
 	F(T, array_first) F(T, array_last) F(T, array_count)                                       \
 	F(T, idempotency_key) F(T, user) F(T, submitted_ms) F(T, request_hash)          \
-	F(T, suspend, .words = &suspend_words) F(T, program)
+	F(T, suspend, .words = &suspend_words) F(T, program) F(T, compute) F(T, compute_processes)
 
 #define JOB_STATE_FIELDS(F, T)                                                                     \
 	F(T, id) F(T, state, .words = &job_state_words) F(T, held) F(T, queued_ms)                 \
@@ -372,6 +374,7 @@ static bool ranges_check(const struct config_record *config, struct error *error
 		RANGED(suspend_wait_ms, RANGE_SUSPEND_WAIT_MS),
 		RANGE(quota_follow_ms, 0, INT64_C(86400000) * RANGE_MOST(RANGE_QUOTA_FOLLOW_DAYS)),
 		RANGE(deadline_risk, 0, 10 * RANGE_MOST(RANGE_DEADLINE_RISK_PERCENT)),
+		RANGE(sharing_compute, COMPUTE_NONE, COMPUTE_MPS),
 	};
 	for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++) {
 		if (!range_check(&ranges[i], error))

@@ -101,6 +101,8 @@ struct config_record {
 	int64_t suspend_wait_ms;  /* a suspended job waits that long for its GPUs at the least */
 	int64_t deadline_risk; /* thousandths: chances to miss a deadline that are told; 0: none */
 	bool deadline_first;   /* such jobs go first in their tenant's queue */
+	int32_t sharing_compute; /* enum sharing_compute: of parts of GPUs that ask for none */
+	bool sharing_mixed;      /* tenants may share a GPU's compute with each other */
 	int64_t quota_follow_ms; /* quotas follow use that often; 0: they do not */
 };
 
@@ -159,9 +161,10 @@ struct gpu_record {
 	int64_t nvlink_group; /* GPUs of a node with the same number are linked; 0: not */
 	int64_t aliases;      /* devices that the node advertised under this UUID */
 	bool hot, healthy, mig_mode;
-	bool present;       /* in the node's last report */
-	int64_t loading_ms; /* time in which slots were loaded onto it, in all */
-	int64_t paid_ms;    /* no slot goes for another before: see rotation.h */
+	bool present;            /* in the node's last report */
+	int64_t loading_ms;      /* time in which slots were loaded onto it, in all */
+	int64_t paid_ms;         /* no slot goes for another before: see rotation.h */
+	int64_t unexplained_mib; /* of foreign_mib: no process explains it */
 };
 
 struct job_record {
@@ -202,6 +205,8 @@ struct job_record {
 	                       */
 	int32_t suspend;      /* enum suspend_consent */
 	int64_t program;      /* hash of what it runs: command and image; 0: unknown */
+	int32_t compute;      /* thousandths of its GPU's compute; 0: takes turns */
+	int32_t compute_processes; /* of a task, that divide it; 0: one */
 };
 
 struct job_state_record {
@@ -569,10 +574,10 @@ enum evicted_column {
 
 /* The names of the values of the enums above and in types.h. */
 extern const struct words window_repeat_words, policy_words, node_state_words, gpu_kind_words,
-    closeness_words, lease_loss_words, suspend_words, dependency_words, job_state_words,
-    task_state_words, phase_words, decision_words, runtime_words, slot_policy_words,
-    keep_alive_words, slot_state_words, request_end_words, task_notice_words, time_sharing_words,
-    run_ending_words;
+    closeness_words, lease_loss_words, suspend_words, sharing_compute_words, dependency_words,
+    job_state_words, task_state_words, phase_words, decision_words, runtime_words,
+    slot_policy_words, keep_alive_words, slot_state_words, request_end_words, task_notice_words,
+    time_sharing_words, run_ending_words;
 
 /* The descriptions, by kind. */
 extern const struct record_type record_types[RECORD_KINDS];

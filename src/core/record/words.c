@@ -17,6 +17,7 @@ const struct words task_state_words = WORDS("pending", "placed", "running", "sto
 const struct words phase_words =
     WORDS("claim", "held", "live", "releasing", "suspending", "suspended", "waking", "resuming");
 const struct words suspend_words = WORDS("auto", "always", "never");
+const struct words sharing_compute_words = WORDS("none", "mps");
 const struct words decision_words =
     WORDS("start", "claim", "reclaim", "preempt", "move", "wait", "promise", "evicted", "lapsed",
           "gang", "grow", "evict", "load", "unload", "adopt", "fail", "share", "suspended",
@@ -26,7 +27,7 @@ const struct words runtime_words = WORDS("vllm", "ollama", "llama.cpp", "custom"
 const struct words slot_policy_words = WORDS("spread", "pack");
 const struct words keep_alive_words = WORDS("comment", "chunk", "off");
 const struct words slot_state_words = WORDS("waiting", "placed", "loading", "ready", "stopping");
-const struct words task_notice_words = WORDS("over", "idle", "unguarded", "crowded");
+const struct words task_notice_words = WORDS("over", "idle", "unguarded", "crowded", "unexplained");
 const struct words run_ending_words =
     WORDS("goes_on", "completed", "failed", "preempted", "requeued", "node_lost", "cancelled",
           "refused", "withdrawn", "unloaded", "suspended");
