@@ -939,6 +939,8 @@ export interface UsageIncludingChildren {
 
 /** What a tenant itself used in a period. */
 export interface Report {
+  /** Of the line: the same whenever the same period of the same tenant is exported. */
+  id: string;
   /** The tenant. */
   tenant_id: string;
   /** The tenant's name. */
