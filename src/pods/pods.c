@@ -107,6 +107,8 @@ void pods_free(struct pods *pods)
 	text_map_free(&pods->nodes);
 	text_map_free(&pods->pods);
 	text_map_free(&pods->units);
+	FREE_ALL(pods->queues, struct kube_queue *, kube_queue_free);
+	text_map_free(&pods->queues);
 	text_map_free(&pods->groups);
 	text_map_free(&pods->succeeded);
 	text_map_free(&pods->classes);
@@ -290,6 +292,7 @@ void pods_flush(struct pods *pods)
 	if (!pods->ready)
 		return;
 	release_the_gone(pods);
+	kube_queues_flush(pods);
 	nodes_flush(pods);
 	bool arrived = take_in_arrivals(pods);
 	if (arrived || pods->now_ms - pods->units_ms >= UNITS_MS) {

@@ -15,7 +15,9 @@ sys.path.insert(0, str(HERE.parent / "service"))
 from control_plane import ControlPlane  # noqa: E402
 from fake_api import FakeApi  # noqa: E402
 
-collect_ignore = [] if os.environ.get("KUBE_CONTROL_PLANE") else ["test_control_plane.py"]
+ON_A_CONTROL_PLANE = ["test_control_plane.py", "test_kai.py"]
+collect_ignore = (["test_agent.py", "test_pods.py"] if os.environ.get("KUBE_CONTROL_PLANE")
+                  else ON_A_CONTROL_PLANE)
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@
 #include "kube/pod.h"
 #include "kube/pod_gpus.h"
 #include "kube/pod_group.h"
+#include "kube/pod_owner.h"
 #include "kube/quantity.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -25,7 +26,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct node_gpu gpus[NODE_GPUS_MAX];
 	struct pod_gpus asked;
 	struct pod_group group;
-	bool shared, queue;
+	struct pod_owner owner;
+	bool shared, queue, whole;
 	struct error error;
 	char text[64];
 	int64_t amount;
@@ -46,6 +48,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		pod_group_read(pod, &group);
 		pod_group_minimum(pod);
 		pod_tenant(pod, &queue);
+		pod_group_rank(pod_group_resources[1], pod);
+		if (pod_owner_read(pod, &owner))
+			pod_queue_label(pod);
+		for (size_t i = 0; pod_owner_resources[i]; i++)
+			if (pod_owner_gang(pod_owner_resources[i], pod, "worker", &whole) < 1)
+				abort();
 		pod_is_preemptible(pod);
 		pod_node_class(pod, true, &marks);
 		pod_node_capacity(pod, &request, &error);
