@@ -4,7 +4,7 @@ N ?= 10000000
 SEED ?= $(shell date +%s)
 SECONDS ?= 600
 
-.PHONY: build test bench bench-core bench-store bench-wire bench-service bench-agent bench-gateway gateway-endurance bench-dashboard bench-sizing kube kube-churn crash takeover faults chaos threads parity lint format soak fuzz fuzz-api attack attack-fuzz web deb demo first-run clean
+.PHONY: build test bench bench-core bench-store bench-wire bench-service bench-agent bench-gateway gateway-endurance bench-dashboard bench-sizing kube kube-churn kubelet crash takeover faults chaos threads parity lint format soak fuzz fuzz-api attack attack-fuzz web deb demo first-run clean
 
 build:
 	@scripts/build release
@@ -67,6 +67,13 @@ KUBE_CHURN_S ?= 600
 kube-churn:
 	@scripts/build release
 	@KUBE_CHURN_S=$(KUBE_CHURN_S) scripts/kube-tests -s -k 'beside_kube_scheduler or nodes_of_their_own'
+
+# make kubelet SEQUENCES=number KUBELET_VERSIONS='1.36.4 1.34.8': gpu-agent --dra and the DRA manager of
+# a kubelet
+SEQUENCES ?= 1000
+kubelet:
+	@scripts/build release
+	@KUBELET_SEQUENCES=$(SEQUENCES) scripts/kubelet-tests -s
 
 # Every single allocation under SQLite and every row in PostgreSQL fails once;
 # ./test fails a sample of them.

@@ -116,3 +116,52 @@ def test_bad_files_are_refused(gpu_sim, inputs, tmp_path):
     assert result.returncode == 2 and "input_tokens" in result.stderr
     result = gpu_sim("serve", "--trace", inputs[1], "--models", tmp_path / "none.csv")
     assert result.returncode == 2 and "none.csv" in result.stderr
+
+
+@pytest.fixture
+def prompts(tmp_path):
+    """Conversations that grow turn by turn, behind one system prompt."""
+    chance = random.Random(3)
+    rows, last = [], 0
+    for _ in range(40):
+        blocks, time = ["0"], chance.randrange(0, 60000)
+        for _ in range(6):
+            more = chance.randrange(1, 8)
+            blocks.append(f"{last + 1}-{last + more}")
+            last += more
+            count = sum(1 + int(b.split("-")[-1]) - int(b.split("-")[0]) for b in blocks)
+            rows.append((time, count * 512 - 100, 100, " ".join(blocks)))
+            time += chance.randrange(2000, 20000)
+    rows.sort()
+    trace = tmp_path / "prompts.csv"
+    trace.write_text(
+        "time_ms,input_tokens,output_tokens,blocks\n"
+        + "".join(",".join(map(str, row)) + "\n" for row in rows)
+    )
+    return ["--prefix", "--trace", trace, "--replicas", 4, "--blocks", 300]
+
+
+def test_prompts_go_where_their_beginning_is_cached(gpu_sim, prompts):
+    lines = figures(gpu_sim("serve", *prompts, "--json"))
+    assert list(lines) == ["one-cache", "round-robin", "least-queued", "longest-prefix", "ours"]
+    ours, plain = lines["ours"], lines["round-robin"]
+    assert 0.8 * lines["one-cache"]["reuse"] <= ours["reuse"] <= lines["one-cache"]["reuse"]
+    assert ours["reuse"] > 2 * plain["reuse"]
+    assert ours["ttft_mean_s"] < plain["ttft_mean_s"]
+    assert ours["refused"] == 0 and ours["busiest"] < 1.5
+
+
+@pytest.mark.parametrize(
+    ("blocks", "sentence"),
+    [
+        ("0-", "blocks is '0-': it must be numbers and runs such as '0 14-27'"),
+        ("0-9", "one for each 512 tokens of the prompt at the most"),
+        ("1 x", "line 2: blocks is '1 x'"),
+    ],
+)
+def test_prompts_whose_blocks_make_no_sense_are_refused(gpu_sim, tmp_path, blocks, sentence):
+    trace = tmp_path / "trace.csv"
+    trace.write_text(f"time_ms,input_tokens,output_tokens,blocks\n0,1000,1,{blocks}\n")
+    result = gpu_sim("serve", "--prefix", "--trace", trace)
+    assert result.returncode == 2
+    assert sentence in result.stderr and result.stdout == ""

@@ -45,6 +45,7 @@ struct agent {
 	struct follows *follows;
 	struct inputs *inputs;
 	struct measurements *measurements;
+	struct driver *driver; /* NULL: there is none */
 	struct uplink *link;
 	uv_timer_t wake, look;
 	uv_prepare_t prepare;
@@ -178,6 +179,8 @@ static void flush(struct agent *agent)
 		set_alarm(agent);
 	}
 	uplink_flush(agent->link);
+	if (agent->driver)
+		driver_flush(agent->driver);
 }
 
 static void before_waiting(uv_prepare_t *prepare)
@@ -401,6 +404,8 @@ static void agent_measured(void *context, const struct measured *measured)
 	all.hidden = (const void *)agent->hidden.data;
 	all.hidden_count = (int64_t)(agent->hidden.size / sizeof(struct hidden_reading));
 	agent_apply(agent, (struct input){ .kind = INPUT_MEASURED, .measured = all });
+	if (agent->driver)
+		driver_measured(agent->driver, &all);
 }
 
 static bool has_room(void *context)
@@ -523,6 +528,22 @@ static void restart(struct agent *agent)
 	works_sweep(agent->works);
 }
 
+static bool make_driver(struct agent *agent, struct gpu_source *source, struct error *error)
+{
+	struct driver_parts parts = { .loop = agent->loop,
+		                      .node = agent->settings.identity.name,
+		                      .state_directory = state_directory(agent->state),
+		                      .policy = &agent->settings.policy,
+		                      .local = agent->node,
+		                      .measurements = agent->measurements,
+		                      .source = source };
+
+	if (!agent->settings.driver.is_on)
+		return true;
+	agent->driver = driver_new(&agent->settings.driver, &parts, error);
+	return agent->driver != NULL;
+}
+
 static bool make_link(struct agent *agent, struct error *error)
 {
 	struct uplink_settings settings = agent->settings.link;
@@ -595,7 +616,10 @@ struct agent *agent_new(uv_loop_t *loop, const struct agent_settings *settings,
 	restart(agent);
 	set_alarm(agent);
 	agent_describe(agent, source);
-	return agent;
+	if (make_driver(agent, source, error))
+		return agent;
+	agent_free(agent);
+	return NULL;
 }
 
 static void handle_closed(uv_handle_t *handle)
@@ -623,6 +647,7 @@ static void handle_closed(uv_handle_t *handle)
 
 void agent_free(struct agent *agent)
 {
+	driver_free(agent->driver);
 	uplink_free(agent->link);
 	follows_free(agent->follows);
 	inputs_free(agent->inputs);

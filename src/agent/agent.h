@@ -3,6 +3,7 @@
 #define AGENT_AGENT_H
 
 #include "agent/gpu/gpu_source.h"
+#include "agent/kubelet/driver.h"
 #include "agent/workload/run.h"
 #include "node/node.h"
 #include "uplink/uplink.h"
@@ -20,6 +21,7 @@ struct agent_settings {
 	const char *cgroup_parent; /* NULL: chosen; "none": no cgroups */
 	const char *keeper;        /* the program gpu-keeper */
 	int64_t output_total_bytes, output_age_s; /* of finished tasks */
+	struct driver_settings driver;            /* of a node of Kubernetes */
 };
 
 struct agent;

@@ -113,6 +113,16 @@ static const struct option table[] = {
 	            "this is a node of Kubernetes: follow its pods, run nothing else"),
 	TEXT_OPTION("pod-cgroups", "DIR", options.agent.run.pod_cgroups,
 	            "where the cgroups of pods are mounted (default: /sys/fs/cgroup)"),
+	FLAG_OPTION("dra", options.agent.driver.is_on,
+	            "with --kubernetes: be the driver of GPUs for the node's kubelet"),
+	TEXT_OPTION("kubelet-dir", "DIR", options.agent.driver.kubelet_directory,
+	            "directory of the kubelet (default: /var/lib/kubelet)"),
+	TEXT_OPTION("cdi-dir", "DIR", options.agent.driver.cdi_directory,
+	            "where the container runtime looks for devices (default: /var/run/cdi)"),
+	TEXT_OPTION("kubeconfig", "FILE", options.agent.driver.kubeconfig,
+	            "how to reach the API server (default: the account of the agent's pod)"),
+	TEXT_OPTION("host-root", "DIR", options.agent.driver.root,
+	            "where the node's / is mounted, for the driver's libraries"),
 	TEXT_OPTION("cgroup-parent", "PATH", options.agent.cgroup_parent,
 	            "parent of the tasks' cgroups; 'none': no cgroups"),
 	NUMBER_OPTION("pids", "N", options.agent.run.pids, 0, 1 << 22, 1,
@@ -188,6 +198,9 @@ static void set_defaults(struct place *place)
 	agent->policy.beat_ms = 0; /* until it is known whether that was said */
 	agent->state_directory = "/var/lib/gpu-agent";
 	agent->run.pod_cgroups = "/sys/fs/cgroup";
+	agent->driver.kubelet_directory = "/var/lib/kubelet";
+	agent->driver.cdi_directory = "/var/run/cdi";
+	agent->driver.kubeconfig = agent->driver.root = "";
 	agent->run.pids = agent->pids_total = -1; /* as the machine can bear */
 	agent->run.port_first = 19000;
 	agent->run.port_last = 28999;
@@ -386,6 +399,9 @@ static bool options_finish(struct options *options, const struct told *told, str
 		return false;
 	if (!agent->run.address)
 		agent->run.address = arena_string(&options->arena, host.name);
+	if (agent->driver.is_on && !told->kubernetes)
+		return error_set(error, ERROR_INVALID,
+		                 "--dra is for nodes of Kubernetes: give --kubernetes too");
 	if (told->kubernetes)
 		agent->identity.labels = with_orchestrator(&options->arena, agent->identity.labels);
 	agent->identity.labels =

@@ -12,6 +12,7 @@
 #include "api/service/service_state.h"
 #include "api/service/token_use.h"
 #include "api/text/metric.h"
+#include "core/queue/predict.h"
 
 #define MIB_BYTES INT64_C(1048576)
 
@@ -99,6 +100,32 @@ static void put_promises(struct request *request)
 	buffer_print(text, "%s{outcome=\"kept\"} %" PRId64 "\n%s{outcome=\"late\"} %" PRId64 "\n",
 	             metric_name(METRIC_PROMISED_STARTS_TOTAL), kept,
 	             metric_name(METRIC_PROMISED_STARTS_TOTAL), promised - kept);
+}
+
+/* How predictions turned out, by what jobs were compared by. */
+static void put_accuracy(struct request *request)
+{
+	static const struct accuracy_record none;
+	const char *name = metric_name(METRIC_PREDICTED_JOBS_TOTAL);
+	struct buffer *text = &request->body;
+	const struct accuracy_record *records[BASES];
+
+	metric_head(text, METRIC_PREDICTED_JOBS_TOTAL);
+	for (int32_t basis = 0; basis < BASES; basis++) {
+		const struct accuracy_record *record = catalogue_get(
+		    service_catalogue(request->service), RECORD_ACCURACY, basis + 1, 0);
+		records[basis] = record = record ? record : &none;
+		buffer_print(text,
+		             "%s{basis=\"%s\",outcome=\"within_p90\"} %" PRId64
+		             "\n%s{basis=\"%s\",outcome=\"longer\"} %" PRId64 "\n",
+		             name, basis_name(basis), record->within_p90, name, basis_name(basis),
+		             record->jobs - record->within_p90);
+	}
+	metric_head(text, METRIC_CLOSELY_PREDICTED_JOBS_TOTAL);
+	for (int32_t basis = 0; basis < BASES; basis++)
+		buffer_print(text, "%s{basis=\"%s\"} %" PRId64 "\n",
+		             metric_name(METRIC_CLOSELY_PREDICTED_JOBS_TOTAL), basis_name(basis),
+		             records[basis]->within_twice);
 }
 
 /* Tenants. */
@@ -444,6 +471,7 @@ static void put_all(struct request *request, const struct scrape *scrape)
 		put_nodes(request);
 		put_gpus(request);
 		put_promises(request);
+		put_accuracy(request);
 	}
 	catalogue_unlock(catalogue);
 	if (!sees_all)

@@ -14,6 +14,7 @@
 #include "api/service/pages.h"
 #include "api/service/tokens.h"
 #include "api/session_calls.h"
+#include "api/tenant/accuracy_calls.h"
 #include "api/tenant/report_calls.h"
 #include "api/tenant/tenant_calls.h"
 
@@ -87,6 +88,8 @@ const struct route routes[] = {
 	  "from to tenant_id limit after" },
 	{ METHOD_GET, "/api/v1/reports/owners", ACCESS_READ, report_calls_owners, 0,
 	  "from to tenant_id limit" },
+	{ METHOD_GET, "/api/v1/reports/predictions", ACCESS_READ, accuracy_calls_get, 0,
+	  "from to tenant_id" },
 	{ METHOD_GET, "/api/v1/reports/tokens", ACCESS_READ, token_report_get, 0,
 	  "from to tenant_id" },
 	{ METHOD_GET, "/metrics", ACCESS_READ, metrics_get, 0, "" },

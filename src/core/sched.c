@@ -773,6 +773,8 @@ bool sched_load(struct sched *sched, enum record_kind kind, const void *record, 
 		return trial_load(sched, record, error);
 	case RECORD_MARGIN:
 		return margin_load(&sched->margins, record, error);
+	case RECORD_ACCURACY:
+		return predict_load_accuracy(&sched->predictor, record, error);
 	case RECORD_DECISION:
 	case RECORD_RUN:
 	case RECORD_PRICE:

@@ -200,6 +200,11 @@ static void end(struct gateway_main *main)
 	buffer_free(&program->scratch);
 }
 
+static void flush(void *context)
+{
+	loop_flush(context);
+}
+
 static int run(const struct options *options)
 {
 	struct gateway_main main = { .program.settings = options->program };
@@ -210,7 +215,7 @@ static int run(const struct options *options)
 
 	program->id_seed = (uint64_t)clock_unix_us() ^ (uint64_t)clock_steady_us() << 20;
 	program->loop = loop_new(&limits);
-	program->upstream = upstream_new(&program->loop->uv);
+	program->upstream = upstream_new(&program->loop->uv, flush, program->loop);
 	program->gateway = gateway_new(&(struct gateway_settings){
 	    .queue_ms = options->program.queue_ms, .send = passage_send, .context = program });
 	program->handler = (struct handler){ .context = program,

@@ -69,6 +69,8 @@ static void passage_free(struct passage *passage)
 		buffer_free(&passage->answer);
 	if (passage->waiting.capacity > SPARE_ANSWER_BYTES)
 		buffer_free(&passage->waiting);
+	free(passage->blocks);
+	passage->blocks = NULL;
 	buffer_clear(&passage->head);
 	buffer_clear(&passage->answer);
 	buffer_clear(&passage->waiting);
@@ -386,6 +388,20 @@ static int64_t client_wait_ms(const struct exchange *exchange)
 	return read_ms > 0 && queue_ms > 0 ? min64(read_ms, queue_ms) : max64(read_ms, queue_ms);
 }
 
+static void read_prefix(struct passage *passage)
+{
+	uint64_t blocks[BODY_BLOCKS_MAX];
+	int count =
+	    body_prefix(passage->exchange->body, &passage->scan, 1, blocks, BODY_BLOCKS_MAX);
+
+	if (count == 0)
+		return;
+	passage->blocks = memory_alloc((size_t)count * sizeof(*blocks));
+	memcpy(passage->blocks, blocks, (size_t)count * sizeof(*blocks));
+	passage->call.blocks = passage->blocks;
+	passage->call.block_count = count;
+}
+
 static void fill_call(struct passage *passage)
 {
 	const struct exchange *exchange = passage->exchange;
@@ -402,7 +418,7 @@ static void fill_call(struct passage *passage)
 	call->prompt_tokens = body_prompt_tokens(scan);
 	call->answer_tokens = scan->answer_tokens;
 	call->wait_ms = client_wait_ms(exchange);
-	call->block_count = body_prefix(exchange->body, scan, 1, call->blocks, GATEWAY_BLOCKS_MAX);
+	read_prefix(passage);
 }
 
 /* The client has signed in: its request is read and queued. */

@@ -21,6 +21,7 @@ struct passage {
 	struct text token; /* of the exchange */
 	struct body_scan scan;
 	struct body_edits edits;
+	uint64_t *blocks;      /* of the prompt; NULL: there are none */
 	struct buffer head;    /* of the request to the server */
 	struct buffer answer;  /* of an answer that is passed on whole */
 	struct buffer waiting; /* a part that the client has not taken */

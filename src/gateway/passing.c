@@ -274,6 +274,7 @@ static void note_progress(struct passage *passage)
 	passage->last_ms = program_now_ms(program);
 	if (passage->first_ms == 0) {
 		passage->first_ms = passage->last_ms;
+		gateway_begun(&passage->call);
 		times_add(&program->figures.first_token, passage->first_ms - passage->came_ms);
 	}
 	if (!passage->row)

@@ -38,7 +38,9 @@ struct upstream_request {
 	const struct answer_reader *reader;     /* during `end` of one that is complete */
 };
 
-struct upstream *upstream_new(uv_loop_t *loop);
+/* `flush` sends what was passed on: it is called after every few reads, because libuv may read from
+ * thousands of servers before it looks at anything else, and the first would wait for the last. */
+struct upstream *upstream_new(uv_loop_t *loop, void (*flush)(void *context), void *context);
 /* Closes what is idle; the rest is closed at its end. */
 void upstream_stop(struct upstream *upstream);
 /* After the loop has run out. */

@@ -31,4 +31,14 @@ const struct resource report_resource = {
 	.id = RESOURCE_REPORT, .name = "report", .help = "What a tenant itself used in a period",
 	FIELDS_OF(report_fields), .schema = "Usage", .no_proto = "reports are made over REST",
 };
+
+static const struct resource_field accuracy_fields[] = {
+#define ACCURACY_ROWS
+#include "resource/accounting_table.h"
+#undef ACCURACY_ROWS
+};
+const struct resource accuracy_resource = {
+	.id = RESOURCE_ACCURACY, .name = "accuracy", .help = "How well jobs were predicted in a period",
+	FIELDS_OF(accuracy_fields), .schema = "Accuracy", .no_proto = "reports are made over REST",
+};
 /* clang-format on */

@@ -26,6 +26,29 @@ FIELD(energy_joules, .label = "Energy", .help = "Energy that its GPUs used, by t
 	STORED(RECORD_RUN, struct run_record, energy_mj))
 #endif
 
+#ifdef ACCURACY_ROWS
+FIELD(tenant_id, .label = "Tenant ID", .help = "The tenant; left out where jobs of several count", .kind = VALUE_ID,
+	.refers = "tenant", .empty = EMPTY_OMITTED)
+FIELD(tenant, .label = "Tenant", .help = "The tenant's name", .kind = VALUE_TEXT, .empty = EMPTY_OMITTED)
+FIELD(basis, .label = "Basis", .help = "What the jobs were compared by; left out where several count",
+	.kind = VALUE_TEXT, .empty = EMPTY_OMITTED)
+FIELD(jobs, .label = "Jobs", .help = "Jobs that ended in the period and had been predicted", .kind = VALUE_INTEGER)
+FIELD(within_p90, .label = "Within 90%",
+	.help = "The part of them that took no longer than predicted for nine of ten; null: no jobs",
+	.kind = VALUE_DECIMAL, .digits = 3, .empty = EMPTY_NULL)
+FIELD(within_twice, .label = "Within twice",
+	.help = "The part of them that took half to twice the predicted median; null: no jobs",
+	.kind = VALUE_DECIMAL, .digits = 3, .empty = EMPTY_NULL)
+FIELD(median_error, .label = "Median error",
+	.help = "Half of them were predicted within this factor; null: no jobs",
+	.kind = VALUE_DECIMAL, .digits = 3, .empty = EMPTY_NULL)
+FIELD(promised_starts, .label = "Promised starts",
+	.help = "Jobs that started in the period after a start had been promised", .kind = VALUE_INTEGER,
+	.empty = EMPTY_OMITTED)
+FIELD(kept_starts, .label = "Kept", .help = "Those of them that started as promised", .kind = VALUE_INTEGER,
+	.empty = EMPTY_OMITTED)
+#endif
+
 #ifdef REPORT_ROWS
 FIELD(tenant_id, .label = "Tenant ID", .help = "The tenant", .kind = VALUE_ID, .refers = "tenant")
 FIELD(tenant, .label = "Tenant", .help = "The tenant's name", .kind = VALUE_TEXT, .empty = EMPTY_NULL)

@@ -389,6 +389,10 @@ FIELD(estimated_wait, .label = "Estimated wait", .help = "Time until the expecte
 	.kind = VALUE_DURATION, .unit = UNIT_MILLISECONDS, .empty = EMPTY_NULL, .proto = { .reply = 58 })
 FIELD(estimated_start, .label = "Estimated start", .help = "The expected start",
 	.kind = VALUE_TIME, .empty = EMPTY_NULL, .proto = { .reply = 59 })
+FIELD(promised_start, .label = "Promised start",
+	.help = "The start that was promised when the job waited; nine of ten jobs start by then",
+	.kind = VALUE_TIME, .empty = EMPTY_NULL, .repeatable = true, .since = "0.2",
+	STORED(RECORD_JOB_STATE, struct job_state_record, promised_ms), .proto = { .reply = 90 })
 FIELD(reason, .label = "Reason", .help = "Why the job waits",
 	.kind = VALUE_TEXT, .empty = EMPTY_OMITTED, .proto = { .reply = 60 })
 FIELD(node_name, .label = "Node", .help = "The node of the first placed task",

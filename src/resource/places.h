@@ -168,6 +168,15 @@ enum report_field {
 #undef REPORT_ROWS
 #undef FIELD
 
+#define FIELD(name, ...) ACCURACY_FIELD_##name,
+#define ACCURACY_ROWS
+enum accuracy_field {
+#include "resource/accounting_table.h"
+	ACCURACY_FIELDS_COUNT,
+};
+#undef ACCURACY_ROWS
+#undef FIELD
+
 #define FIELD(name, ...) USAGE_FIELD_##name,
 #define USAGE_ROWS
 enum usage_field {

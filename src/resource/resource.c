@@ -9,11 +9,12 @@
 enum { NEAR_BYTES_LEAST = 3 };
 
 const struct resource *const resources[RESOURCE_COUNT] = {
-	[RESOURCE_JOB] = &job_resource,     [RESOURCE_TENANT] = &tenant_resource,
-	[RESOURCE_MODEL] = &model_resource, [RESOURCE_SLOT] = &slot_resource,
-	[RESOURCE_NODE] = &node_resource,   [RESOURCE_GPU] = &gpu_resource,
-	[RESOURCE_TOKEN] = &token_resource, [RESOURCE_DECISION] = &decision_resource,
-	[RESOURCE_RUN] = &run_resource,     [RESOURCE_REPORT] = &report_resource,
+	[RESOURCE_JOB] = &job_resource,           [RESOURCE_TENANT] = &tenant_resource,
+	[RESOURCE_MODEL] = &model_resource,       [RESOURCE_SLOT] = &slot_resource,
+	[RESOURCE_NODE] = &node_resource,         [RESOURCE_GPU] = &gpu_resource,
+	[RESOURCE_TOKEN] = &token_resource,       [RESOURCE_DECISION] = &decision_resource,
+	[RESOURCE_RUN] = &run_resource,           [RESOURCE_REPORT] = &report_resource,
+	[RESOURCE_ACCURACY] = &accuracy_resource,
 };
 
 const struct resource *resource_named(const char *name)

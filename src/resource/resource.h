@@ -184,6 +184,7 @@ enum resource_id {
 	RESOURCE_DECISION,
 	RESOURCE_RUN,
 	RESOURCE_REPORT,
+	RESOURCE_ACCURACY,
 	RESOURCE_COUNT,
 };
 
@@ -203,7 +204,8 @@ struct resource {
 };
 
 extern const struct resource job_resource, tenant_resource, model_resource, slot_resource,
-    node_resource, gpu_resource, token_resource, decision_resource, run_resource, report_resource;
+    node_resource, gpu_resource, token_resource, decision_resource, run_resource, report_resource,
+    accuracy_resource;
 /* Nested in others. */
 extern const struct resource guard_resource;
 

@@ -42,7 +42,9 @@ static const struct subcommand subcommands[] = {
 	{ "serve",
 	  "--trace CSV --models CSV [--first-models N] [--gpus 16] [--gpu-gb 80]\n"
 	  "               [--load-gbps 16] [--start-s 0] [--sleep none|home|any]\n"
-	  "               [--one-per-gpu] [--policy P[,P...]] [--json]",
+	  "               [--one-per-gpu] [--policy P[,P...]] [--json]\n"
+	  "                gpu-sim serve --prefix --trace CSV [--replicas 8] [--blocks 2000]\n"
+	  "               [--policy P[,P...]] [--json]",
 	  "serve many models on few GPUs, and say how many requests are in time", serve_main },
 	{ "predicates", "FILE", "ask the core about kube-scheduler's predicate cases",
 	  predicates_main },

@@ -15,6 +15,7 @@ static const struct {
 	{ RECORD_JOB_STATE, "jobs" },
 	{ RECORD_NODE_CLASS, "node_classes" },
 	{ RECORD_GUESS, "guesses" },
+	{ RECORD_ACCURACY, "accuracies" },
 };
 
 #define KEPT_FIELDS(F, T) F(T, kind) F(T, key) F(T, value)

@@ -6,6 +6,8 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -31,6 +33,7 @@ struct listener {
 	struct timer retry;
 	int64_t told_ms; /* when it was last said that there are no descriptors */
 	uint16_t port;
+	char *path; /* of a UNIX socket; NULL: it is none */
 };
 
 static void watch(struct listener *listener);
@@ -109,6 +112,7 @@ static void closed(uv_handle_t *handle)
 	close(listener->fd);
 	if (listener->spare >= 0)
 		close(listener->spare);
+	free(listener->path);
 	free(listener);
 }
 
@@ -153,22 +157,63 @@ static uint16_t bound_port(int fd)
 	return port;
 }
 
-struct listener *listener_open(struct loop *loop, const struct listener_options *options,
-                               struct error *error)
+/* A UNIX socket that listens; -1 with errno. Nobody else can open it from the moment on at which it
+ * is there. */
+static int open_path(const char *path)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	if (strlen(path) >= sizeof(address.sun_path)) {
+		errno = ENAMETOOLONG;
+		return -1;
+	}
+	memcpy(address.sun_path, path, strlen(path) + 1);
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return -1;
+	unlink(path);
+	if (fchmod(fd, 0600) == 0 &&
+	    bind(fd, (const struct sockaddr *)&address, sizeof(address)) == 0 &&
+	    chmod(path, 0600) == 0 && listen(fd, BACKLOG) == 0)
+		return fd;
+	int code = errno;
+	close(fd);
+	errno = code;
+	return -1;
+}
+
+static int open_address(const struct listener_options *options, struct error *error)
 {
 	struct sockaddr_storage address = { 0 };
 	if (!read_address(options, &address)) {
 		error_set(error, ERROR_INVALID, "'%s' is not an IPv4 or IPv6 address to listen on",
 		          options->address);
-		return NULL;
+		return -1;
 	}
 	int fd = open_socket(&address, options->shared_port);
-	if (fd < 0) {
+	if (fd < 0)
 		error_set(error, ERROR_CONFLICT, "cannot listen on %s port %u: %s",
 		          options->address, options->port,
 		          uv_strerror(uv_translate_sys_error(errno)));
+	return fd;
+}
+
+static int open_listener(const struct listener_options *options, struct error *error)
+{
+	if (!options->path)
+		return open_address(options, error);
+	int fd = open_path(options->path);
+	if (fd < 0)
+		error_set(error, ERROR_CONFLICT, "cannot listen on %s: %s", options->path,
+		          uv_strerror(uv_translate_sys_error(errno)));
+	return fd;
+}
+
+struct listener *listener_open(struct loop *loop, const struct listener_options *options,
+                               struct error *error)
+{
+	int fd = open_listener(options, error);
+	if (fd < 0)
 		return NULL;
-	}
 	struct listener *listener = NEW(struct listener);
 	listener->loop = loop;
 	listener->reception = (struct reception){ .handler = options->handler,
@@ -177,11 +222,12 @@ struct listener *listener_open(struct loop *loop, const struct listener_options 
 		                                  .for_agents = options->for_agents };
 	listener->fd = fd;
 	listener->spare = -1;
+	listener->path = options->path ? memory_text(options->path) : NULL;
 	listener->retry = TIMER(retry);
 	listener->poll.data = listener;
 	int status = uv_poll_init(&loop->uv, &listener->poll, fd);
 	INVARIANT(status == 0);
-	listener->port = bound_port(fd);
+	listener->port = options->path ? 0 : bound_port(fd);
 	listener->next = loop->listeners;
 	loop->listeners = listener;
 	watch(listener);
@@ -198,6 +244,8 @@ void listeners_close(struct loop *loop)
 	while (loop->listeners) {
 		struct listener *listener = loop->listeners;
 		loop->listeners = listener->next;
+		if (listener->path)
+			unlink(listener->path);
 		loop_timer_clear(loop, &listener->retry);
 		uv_close((uv_handle_t *)&listener->poll, closed);
 	}

@@ -10,6 +10,7 @@
 struct listener;
 
 struct listener_options {
+	const char *path;    /* of a UNIX socket that only its owner may open; NULL: by address */
 	const char *address; /* IPv4 or IPv6, numeric */
 	uint16_t port;       /* 0: any that is free */
 	struct tls *tls;     /* NULL: clear text. HTTP/2 is then known by its first bytes */
@@ -19,8 +20,9 @@ struct listener_options {
 	bool shared_port; /* other loops listen there too: the system deals out connections */
 };
 
-/* Opens it; handler and tls must outlive the loop's run. Listeners are closed and freed
- * by the loop when it has stopped. NULL with the reason, such as an address in use. */
+/* Opens it; a path that is there is replaced, and removed at the end. Handler and tls must outlive
+ * the loop's run. Listeners are closed and freed by the loop when it has stopped. NULL with the
+ * reason, such as an address in use. */
 struct listener *listener_open(struct loop *loop, const struct listener_options *options,
                                struct error *error);
 uint16_t listener_port(const struct listener *listener);

@@ -184,6 +184,22 @@ def test_a_report_counts_hours_and_cost(cli, cluster):
     assert cli.run("report", "--from", "yesterday").returncode == 2
 
 
+def test_a_report_of_predictions_has_all_tenants_and_bases(cli, cluster):
+    for _ in range(4):
+        job = cli.submit("--name", "steady", "--max-runtime", "1h", "--", "sleep", "0.3")
+        cluster.await_state(job, "completed")
+    rows = json.loads(cli("report", "--predictions", "--since", "1h", "-o", "json"))
+    whole = rows[0]
+    assert whole["jobs"] >= 4 and 0 <= whole["within_p90"] <= 1 and whole["median_error"] >= 1
+    bases = [row for row in rows if "basis" in row]
+    assert sum(row["jobs"] for row in bases) == whole["jobs"]
+    assert sum(row["jobs"] for row in rows if "tenant_id" in row) == whole["jobs"]
+    table = cli("report", "--predictions", "-t", "physics")
+    assert "WITHIN 90%" in table and "\nby " in table
+    assert cli.run("report", "--predictions", "--by", "job").returncode == 2
+    assert cli.run("report", "--predictions", "-t", "nobody").returncode != 0
+
+
 def test_a_report_by_job_is_limited_to_jobs_that_ended(cli, cluster):
     ended = [cli.submit("--", "true"), cli.submit("--", "false")]
     for job in ended:

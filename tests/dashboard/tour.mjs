@@ -342,6 +342,7 @@ browse(async ({ given, step, open, inspect }) => {
     await page.waitForSelector(".u-legend");
     await page.reload();
     await page.waitForSelector('.block tr:has-text("lab")');
+    await page.waitForSelector('#predicted');
   });
   await step("a page that is not there is said not to be", async () => {
     await page.goto(`${given.url}/#/nonsense`);

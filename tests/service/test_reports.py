@@ -222,3 +222,40 @@ def test_work_that_is_lost_is_no_useful_time(service, nodes):
     (row,) = csv.DictReader(io.StringIO(table))
     assert float(row["lost_gpu_hours"]) == usage["lost_gpu_hours"]
     assert service.get("/api/v1/reports/owners?tenant_id=nobody").status == 404
+
+
+def test_predictions_are_scored_by_tenant_and_basis_and_promises_counted(service, nodes):
+    tenant = service.post("/api/v1/tenants", {"name": "lab"}).json()["id"]
+
+    def submit(**fields):
+        made = service.post("/api/v1/jobs", {"tenant_id": tenant, "command": ["x"], "gpu_count": 4,
+                                             "max_runtime_minutes": 1} | fields)
+        return made.json()["job_id"]
+
+    def predictions(query=""):
+        return service.get(f"/api/v1/reports/predictions?{ALWAYS}{query}").json()
+
+    assert predictions()["all"] == {"jobs": 0, "within_p90": None, "within_twice": None,
+                                    "median_error": None, "promised_starts": 0, "kept_starts": 0}
+    first = submit()
+    await_state(service, first, "running")
+    second = submit()
+    await_that(lambda: service.get(f"/api/v1/jobs/{second}").json()["promised_start"])
+    service.delete(f"/api/v1/jobs/{first}")
+    await_state(service, second, "running")
+    service.delete(f"/api/v1/jobs/{second}")
+    await_that(lambda: predictions()["all"]["jobs"] == 2)
+    report = predictions()
+    assert report["all"]["jobs"] == 2 and report["all"]["within_p90"] == 1
+    assert report["all"]["promised_starts"] == report["all"]["kept_starts"] == 1
+    assert report["all"]["median_error"] > 2 and report["all"]["within_twice"] == 0
+    (line,) = report["tenants"]
+    assert (line["tenant_id"], line["tenant"], line["jobs"]) == (tenant, "lab", 2)
+    assert [(basis["basis"], basis["jobs"]) for basis in report["bases"]] == [("maximum runtime", 2)]
+    assert predictions("&to=2021-01-01")["all"]["jobs"] == 0
+    assert predictions(f"&tenant_id={tenant}")["all"] == report["all"]
+    assert service.get("/api/v1/reports/predictions?tenant_id=nobody").status == 404
+    metrics = service.get("/metrics").body.decode()
+    assert ('gpu_scheduler_predicted_jobs_total{basis="maximum runtime",outcome="within_p90"} 2'
+            in metrics)
+    assert 'gpu_scheduler_closely_predicted_jobs_total{basis="maximum runtime"} 0' in metrics

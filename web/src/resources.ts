@@ -242,6 +242,8 @@ export interface Job {
   estimated_wait: string | null;
   /** The expected start. */
   estimated_start: string | null;
+  /** The start that was promised when the job waited; nine of ten jobs start by then. */
+  promised_start: string | null;
   /** Why the job waits. */
   reason?: string;
   /** The node of the first placed task. */
@@ -766,7 +768,8 @@ export interface Decision {
     | "suspended"
     | "resume"
     | "close"
-    | "reopen";
+    | "reopen"
+    | "awaited";
   /** When it was decided. */
   time: string;
   /** The job that it is about. */
@@ -938,6 +941,28 @@ export interface Report {
   tokens_credit: number;
   /** These figures summed over the tenant and all tenants below it, each at its own price. */
   including_children: UsageIncludingChildren;
+}
+
+/** How well jobs were predicted in a period. */
+export interface Accuracy {
+  /** The tenant; left out where jobs of several count. */
+  tenant_id?: string;
+  /** The tenant's name. */
+  tenant?: string;
+  /** What the jobs were compared by; left out where several count. */
+  basis?: string;
+  /** Jobs that ended in the period and had been predicted. */
+  jobs: number;
+  /** The part of them that took no longer than predicted for nine of ten; null: no jobs. */
+  within_p90: number | null;
+  /** The part of them that took half to twice the predicted median; null: no jobs. */
+  within_twice: number | null;
+  /** Half of them were predicted within this factor; null: no jobs. */
+  median_error: number | null;
+  /** Jobs that started in the period after a start had been promised. */
+  promised_starts?: number;
+  /** Those of them that started as promised. */
+  kept_starts?: number;
 }
 
 /** A field of a form. Ranges of decimals are multiplied by 10 to the power of `digits`. */

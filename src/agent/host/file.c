@@ -60,6 +60,57 @@ bool file_write(const char *path, const char *text)
 	return done;
 }
 
+static bool write_new(const char *path, const char *data, size_t size, mode_t mode)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode);
+	bool done = fd >= 0 && fchmod(fd, mode) == 0;
+
+	while (done && size > 0) {
+		ssize_t wrote = write(fd, data, size);
+		done = wrote > 0;
+		data += done ? wrote : 0;
+		size -= done ? (size_t)wrote : 0;
+	}
+	done = done && fsync(fd) == 0;
+	int reason = errno;
+	if (fd >= 0)
+		close(fd);
+	errno = reason;
+	return done;
+}
+
+/* The new name lasts when its directory does. */
+static bool sync_parent(const char *path)
+{
+	char *directory = memory_text(path);
+	char *slash = strrchr(directory, '/');
+	int fd = -1;
+
+	if (slash && slash > directory) {
+		*slash = '\0';
+		fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	}
+	bool synced = fd >= 0 && fsync(fd) == 0;
+	if (fd >= 0)
+		close(fd);
+	free(directory);
+	return synced;
+}
+
+bool file_replace(const char *path, const char *data, size_t size, mode_t mode, struct error *error)
+{
+	char *new_path = file_path("%s.new", path);
+	bool done = write_new(new_path, data, size, mode) && rename(new_path, path) == 0 &&
+	            sync_parent(path);
+
+	if (!done) {
+		error_set(error, ERROR_UNAVAILABLE, "cannot write %s: %s", path, strerror(errno));
+		unlink(new_path);
+	}
+	free(new_path);
+	return done;
+}
+
 bool file_make_directories(const char *path, mode_t mode, struct error *error)
 {
 	char *copy = memory_text(path);

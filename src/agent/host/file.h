@@ -16,6 +16,10 @@ bool file_read(const char *path, size_t most, struct buffer *buffer);
 int64_t file_number(const char *path, int64_t otherwise);
 /* Writes into a file that is there. False, with errno. */
 bool file_write(const char *path, const char *text);
+/* Replaces the file, or makes it: whoever opens it finds all of the old or all of the new, after
+ * a crash too. */
+bool file_replace(const char *path, const char *data, size_t size, mode_t mode,
+                  struct error *error);
 /* Makes the directory and those above it. */
 bool file_make_directories(const char *path, mode_t mode, struct error *error);
 /* The path made of these, to be freed. */

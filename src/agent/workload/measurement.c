@@ -17,6 +17,8 @@ struct measurements {
 	void (*done)(void *context, const struct measured *measured);
 	void *context;
 	int64_t asked, begun; /* the highest numbers of those */
+	int64_t count;        /* that have begun */
+	bool again;           /* another is to follow the one that runs */
 	bool running, freed;
 	uv_work_t work;
 	/* The thread's, while it runs. */
@@ -109,13 +111,15 @@ static void taken(uv_work_t *work, int status)
 		return;
 	}
 	measurement_tell(measurements);
-	if (measurements->asked > measurements->begun)
+	if (measurements->asked > measurements->begun || measurements->again)
 		measurement_begin(measurements);
 }
 
 static void measurement_begin(struct measurements *measurements)
 {
 	measurements->begun = measurements->asked;
+	measurements->again = false;
+	measurements->count++;
 	measurements->running = true;
 	arena_reset(&measurements->texts);
 	buffer_clear(&measurements->users);
@@ -133,4 +137,18 @@ void measurements_ask(struct measurements *measurements, int64_t number)
 	measurements->asked = max64(measurements->asked, number);
 	if (!measurements->running)
 		measurement_begin(measurements);
+}
+
+int64_t measurements_ask_now(struct measurements *measurements)
+{
+	if (!measurements->running)
+		measurement_begin(measurements);
+	else
+		measurements->again = true;
+	return measurements->count + measurements->again;
+}
+
+int64_t measurements_told(const struct measurements *measurements)
+{
+	return measurements->count;
 }

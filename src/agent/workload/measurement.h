@@ -21,4 +21,10 @@ void measurements_free(struct measurements *measurements);
 /* Begins one that has seen all that has happened up to now. */
 void measurements_ask(struct measurements *measurements, int64_t number);
 
+/* Begins one that has seen all that has happened up to now, without a number: `done` is called for
+ * it with measurements_told() at least what this gives. */
+int64_t measurements_ask_now(struct measurements *measurements);
+/* Counts the measurements that have begun, up to the one that `done` is told of. */
+int64_t measurements_told(const struct measurements *measurements);
+
 #endif

@@ -539,24 +539,24 @@ bool report_find_tenant(struct request *request, struct text name, int64_t *id)
 	return true;
 }
 
-/* The tenants that the caller may see, or the one that it names. */
-static bool read_tenants(struct request *request, struct job_usage_filter *filter)
+bool report_read_tenants(struct request *request, const int64_t **tenant_ids, size_t *count)
 {
 	const struct roster *roster = &request->service->roster;
 	struct text name = query_get(&request->exchange->query, "tenant_id");
 	int64_t *ids =
 	    arena_alloc(&request->engine.arena, (roster->by_id.count + 1) * sizeof(*ids));
 
-	filter->tenant_ids = ids;
+	*tenant_ids = ids;
+	*count = 0;
 	if (name.size > 0)
-		return report_find_tenant(request, name, &ids[filter->tenant_count++]);
+		return report_find_tenant(request, name, &ids[(*count)++]);
 	if (roster_sees_all(&request->identity))
 		return true;
-	ids[filter->tenant_count++] = -1; /* Without it, no tenant would mean all. */
+	ids[(*count)++] = -1; /* Without it, no tenant would mean all. */
 	for (size_t i = 0; i < roster->by_id.capacity; i++) {
 		const struct roster_tenant *tenant = roster->by_id.entries[i].value;
 		if (tenant && roster_may_see(roster, &request->identity, tenant->id))
-			ids[filter->tenant_count++] = tenant->id;
+			ids[(*count)++] = tenant->id;
 	}
 	return true;
 }
@@ -576,7 +576,9 @@ static struct job_report *read_job_report(struct request *request)
 		                                 .before_id = page.after,
 		                                 .limit = page.limit } };
 	request->state = jobs;
-	return read_tenants(request, &jobs->filter) ? jobs : NULL;
+	return report_read_tenants(request, &jobs->filter.tenant_ids, &jobs->filter.tenant_count)
+	           ? jobs
+	           : NULL;
 }
 
 void report_calls_jobs(struct request *request)

@@ -14,5 +14,8 @@ void report_calls_owners(struct request *request);
 bool report_read_period(struct request *request, int64_t *from_ms, int64_t *until_ms);
 /* A tenant that the caller may see, by its name or id. False: it was answered. */
 bool report_find_tenant(struct request *request, struct text name, int64_t *id);
+/* The tenant that the query names, or those that the caller may see; a count of 0 is all. False:
+ * it was answered. */
+bool report_read_tenants(struct request *request, const int64_t **tenant_ids, size_t *count);
 
 #endif

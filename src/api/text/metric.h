@@ -55,6 +55,11 @@
 	M(PROMISED_STARTS_TOTAL, COUNTER, "promised_starts_total", "outcome",                      \
 	  "Jobs that started after a start had been promised: as promised (kept) or later "       \
 	  "(late). Nine of ten should be kept.")                                                   \
+	M(PREDICTED_JOBS_TOTAL, COUNTER, "predicted_jobs_total", "basis, outcome",                 \
+	  "Finished jobs by what they were predicted by: took no longer than predicted for nine "  \
+	  "of ten (within_p90), or longer.")                                                       \
+	M(CLOSELY_PREDICTED_JOBS_TOTAL, COUNTER, "closely_predicted_jobs_total", "basis",          \
+	  "Those of them that took half to twice the predicted median.")                           \
 	M(SCHEDULING_LATENCY, HISTOGRAM, "scheduling_latency", "le",                               \
 	  "Seconds from queued to placed. The older name of scheduling_latency_seconds.")          \
 	M(SCHEDULING_LATENCY_SECONDS, HISTOGRAM, "scheduling_latency_seconds", "le",               \

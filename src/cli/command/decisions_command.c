@@ -13,10 +13,11 @@ static const struct option options[] = {
 	OPTION("--type", NULL, "TYPE",
 	       "start, claim, reclaim, preempt, move, wait, promise, lapsed, gang, grow, evict, "
 	       "evicted, load, unload, adopt, fail, share, suspended, resume, "
-	       "close or reopen",
+	       "close, reopen or awaited",
 	       .completes = COMPLETES_WORDS,
 	       .words = "start claim reclaim preempt move wait promise lapsed gang grow evict "
-	                "evicted load unload adopt fail share suspended resume close reopen"),
+	                "evicted load unload adopt fail share suspended resume close reopen "
+	                "awaited"),
 	OPTION("--limit", NULL, "N", "the most to show (default 20)"),
 	OPTION("--short", NULL, NULL, "a line for each, without the arithmetic"),
 	{ 0 },

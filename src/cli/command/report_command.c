@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "base/number.h"
 #include "cli/command/logs.h"
+#include "cli/command/report_tables.h"
 #include "cli/commands.h"
 #include "cli/job/job_columns.h"
 #include "cli/text/quantity.h"
@@ -22,6 +23,7 @@ static const struct option options[] = {
 	       .words = "tenant owner job"),
 	OPTION("--limit", NULL, "N", "jobs or owners at most (default 1000)"),
 	OPTION("--csv", NULL, NULL, "the billing export: tenants with all columns, as CSV"),
+	OPTION("--predictions", NULL, NULL, "how well run times and starts were predicted"),
 	{ 0 },
 };
 
@@ -496,6 +498,15 @@ static int by_owner(struct session *session, const struct period *period, int64_
 	return CLI_FINE;
 }
 
+static int by_prediction(struct session *session, const struct period *period)
+{
+	struct buffer path = { 0 };
+	report_path(session, &path, "/api/v1/reports/predictions", period);
+	int status = report_predictions(session, path.data);
+	buffer_free(&path);
+	return status;
+}
+
 static int report_run(const struct arguments *arguments)
 {
 	const char *by = arguments_value(arguments, "--by"),
@@ -516,16 +527,21 @@ static int report_run(const struct arguments *arguments)
 	bool csv = arguments_has(arguments, "--csv");
 	if (csv && (jobs || owners))
 		return cli_misused(arguments->command, "--csv is by tenant: leave out --by");
+	bool predictions = arguments_has(arguments, "--predictions");
+	if (predictions && (csv || by))
+		return cli_misused(arguments->command,
+		                   "--predictions has its own table: leave out --by and --csv");
 	if (arguments->operand_count > 0)
 		return cli_misused(arguments->command,
 		                   "unexpected argument '%.80s' (use --tenant-id)",
 		                   arguments->operands[0]);
 	if (!session_open(&session, arguments, &status))
 		return status;
-	status = csv      ? print_csv(&session, &period)
-	         : jobs   ? by_job(&session, &period, limit)
-	         : owners ? by_owner(&session, &period, limit)
-	                  : by_tenant(&session, &period);
+	status = csv           ? print_csv(&session, &period)
+	         : predictions ? by_prediction(&session, &period)
+	         : jobs        ? by_job(&session, &period, limit)
+	         : owners      ? by_owner(&session, &period, limit)
+	                       : by_tenant(&session, &period);
 	session_close(&session);
 	return status;
 }
@@ -543,9 +559,15 @@ const struct cli_command report_command = {
 	    "GPUs or CPUs in this time; those that ended without are only in the columns\n"
 	    "after it.\n"
 	    "A tenant's line has its own use: these lines add up to the total. A second line,\n"
-	    "NAME with children, includes the tenants below it, if they used anything.\n",
+	    "NAME with children, includes the tenants below it, if they used anything.\n"
+	    "--predictions: of the jobs that ended, how many took no longer than predicted for\n"
+	    "nine of ten (WITHIN 90%) and half to twice the predicted median (WITHIN X2), and\n"
+	    "the factor within which half of the predictions were; of those that started, how\n"
+	    "many had a promised start, and kept it. Over all, by tenant, and by what they were\n"
+	    "compared by. Run times count for the last finished jobs, which teach predictions.\n",
 	.examples = "report --since 7d\n"
 		    "report --by job --tenant-id physics --since 24h\n"
+		    "report --predictions --since 4w\n"
 		    "report --from 2030-01-01 --to 2030-02-01 --csv >january.csv\n",
 	.options = options,
 	.asks = true,

@@ -58,6 +58,7 @@ static const char *const told[] = {
 	"queue_position",
 	"estimated_wait",
 	"estimated_start",
+	"promised_start",
 	"reason",
 	"node_name",
 	"allocated_gpus",
@@ -328,6 +329,10 @@ static void print_wait(const struct session *session, const json_t *job, struct 
 		buffer_text(text, ", expected to start ");
 		quantity_print_moment(text, member_moment(job, "estimated_start"));
 		buffer_print(text, " (in %s)", member_text(job, "estimated_wait"));
+	}
+	if (member_has(job, "promised_start")) {
+		buffer_text(text, ", promised by ");
+		quantity_print_moment(text, member_moment(job, "promised_start"));
 	}
 	line_of(session, "Position", text);
 }

@@ -98,6 +98,8 @@ void predictor_init(struct predictor *predictor)
 {
 	*predictor = (struct predictor){ .segment_from = 1, .needed_from = 1, .stored_from = 1 };
 	learner_init(&predictor->learner);
+	for (int basis = 0; basis < BASES; basis++)
+		predictor->accuracies[basis].id = basis + 1;
 }
 
 static void kept_free(struct kept_guess *kept)
@@ -371,6 +373,18 @@ static void put_outcome(struct sched *sched, const struct job *job,
 		    });
 }
 
+/* What was said of the job has come true, or not. */
+static void count_accuracy(struct sched *sched, const struct prediction *said, int64_t took_ms)
+{
+	struct accuracy_record *record = &sched->predictor.accuracies[said->basis];
+
+	record->jobs++;
+	record->within_p90 += took_ms <= said->p90_ms;
+	record->within_twice +=
+	    took_ms <= 2 * said->expected_ms && 2 * took_ms >= said->expected_ms;
+	effects_put(sched->effects, RECORD_ACCURACY, record);
+}
+
 static void delete_outcomes(struct sched *sched)
 {
 	struct predictor *predictor = &sched->predictor;
@@ -391,6 +405,8 @@ static void learn_from(struct sched *sched, struct job *job, const struct kept_g
 		guess_judge(kept->guess, experience.took_ms, &experience);
 	predictor->last_outcome++;
 	put_outcome(sched, job, &experience, kept);
+	if (kept && kept->prediction.expected_ms > 0)
+		count_accuracy(sched, &kept->prediction, experience.took_ms);
 	delete_outcomes(sched);
 	if (!learner_learn(&predictor->learner, &experience, experts_most(sched),
 	                   sched->config.predict_jobs))
@@ -488,6 +504,18 @@ bool predict_load_outcome(struct predictor *predictor, const struct outcome_reco
 	loaded->at[loaded->count].experts = record->experts;
 	loaded->at[loaded->count].closes = record->closes;
 	loaded->at[loaded->count++].experience = experience;
+	return true;
+}
+
+bool predict_load_accuracy(struct predictor *predictor, const struct accuracy_record *record,
+                           struct error *error)
+{
+	if (!predict_is_within(record->id, 1, BASES) || record->jobs < 0 ||
+	    !predict_is_within(record->within_p90, 0, record->jobs) ||
+	    !predict_is_within(record->within_twice, 0, record->jobs))
+		return error_set(error, ERROR_CORRUPT, "accuracy %lld cannot be",
+		                 (long long)record->id);
+	predictor->accuracies[record->id - 1] = *record;
 	return true;
 }
 

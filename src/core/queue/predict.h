@@ -20,6 +20,7 @@ struct sched;
 struct predictor {
 	struct learner learner;
 	struct crowd crowd;
+	struct accuracy_record accuracies[EXPERT_KINDS + 2]; /* by basis */
 	struct map guesses; /* id -> struct kept_guess * (see predict.c) */
 	struct map by_key;  /* key of the learner -> the last guess under it */
 	int64_t last_outcome;
@@ -71,6 +72,8 @@ void predict_ended(struct sched *sched, struct job *job);
 
 bool predict_load_guess(struct predictor *predictor, const struct guess_record *record,
                         struct error *error);
+bool predict_load_accuracy(struct predictor *predictor, const struct accuracy_record *record,
+                           struct error *error);
 bool predict_load_outcome(struct predictor *predictor, const struct outcome_record *record,
                           struct error *error);
 /* After all records: who runs, whose guesses these are, and what outcomes teach. */

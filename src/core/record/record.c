@@ -138,6 +138,8 @@
 
 #define TRIAL_FIELDS(F, T) F(T, id) F(T, program) F(T, gpu_model) F(T, done) F(T, lost)
 
+#define ACCURACY_FIELDS(F, T) F(T, id) F(T, jobs) F(T, within_p90) F(T, within_twice)
+
 #define MARGIN_FIELDS(F, T) F(T, id) F(T, margin) F(T, promised) F(T, kept) F(T, likely)
 
 #define DECISION_FIELDS(F, T)                                                                      \
@@ -171,6 +173,7 @@ const struct record_type record_types[RECORD_KINDS] = {
 	[RECORD_GUEST] = RECORD_TYPE("guest", 1, struct guest_record, GUEST_FIELDS),
 	[RECORD_TRIAL] = RECORD_TYPE("trial", 1, struct trial_record, TRIAL_FIELDS),
 	[RECORD_MARGIN] = RECORD_TYPE("margin", 1, struct margin_record, MARGIN_FIELDS),
+	[RECORD_ACCURACY] = RECORD_TYPE("accuracy", 1, struct accuracy_record, ACCURACY_FIELDS),
 	[RECORD_DECISION] = RECORD_TYPE("decision", 1, struct decision_record, DECISION_FIELDS),
 	[RECORD_RUN] = RECORD_TYPE("run", 1, struct run_record, RUN_FIELDS),
 	[RECORD_PRICE] = RECORD_TYPE("price", 2, struct price_record, PRICE_FIELDS),

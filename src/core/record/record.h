@@ -32,6 +32,7 @@ enum record_kind {
 	RECORD_GUEST,
 	RECORD_TRIAL,
 	RECORD_MARGIN,
+	RECORD_ACCURACY,
 	RECORD_DECISION, /* from here on: kept for readers, never loaded */
 	RECORD_RUN,
 	RECORD_PRICE,
@@ -403,6 +404,13 @@ struct outcome_record {
 	const char *voices;     /* see core/predict/guess_text.h */
 };
 
+/* How predictions of one basis turned out, of jobs that have ended: see queue/predict.h. */
+struct accuracy_record {
+	int64_t id;                       /* the basis, from 1 on */
+	int64_t jobs;                     /* that were predicted when they were submitted */
+	int64_t within_p90, within_twice; /* took no longer; took half to twice the median */
+};
+
 /* The kinds of tasks that arrive, for the fragmentation policy. One row, id 1. */
 struct mix_record {
 	int64_t id;
@@ -470,6 +478,7 @@ enum decision_kind {
 	DECISION_RESUME,    /* and comes back */
 	DECISION_CLOSE,     /* this slot takes no more requests: it is the turn of another model */
 	DECISION_REOPEN,    /* it does again: that model needs it no more */
+	DECISION_AWAITED,   /* another job waits for this one to end, rather than preempting it */
 };
 
 /* One row per GPU that mattered, with the arithmetic of the memory invariant. */

@@ -19,7 +19,7 @@ const struct words suspend_words = WORDS("auto", "always", "never");
 const struct words decision_words =
     WORDS("start", "claim", "reclaim", "preempt", "move", "wait", "promise", "evicted", "lapsed",
           "gang", "grow", "evict", "load", "unload", "adopt", "fail", "share", "suspended",
-          "resume", "close", "reopen");
+          "resume", "close", "reopen", "awaited");
 const struct words time_sharing_words = WORDS("off", "attained_service", "predicted_service");
 const struct words runtime_words = WORDS("vllm", "ollama", "llama.cpp", "custom");
 const struct words slot_policy_words = WORDS("spread", "pack");

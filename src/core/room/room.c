@@ -9,12 +9,11 @@
 #include "core/state.h"
 #include "core/tenant/fairshare.h"
 
-#define CONFIDENT 500                 /* thousandths: an expected end that is waited for */
-#define WAIT_SLACK_MS 30000           /* how late an awaited end may be */
-#define START_MS 30000                /* that the processes of the preemptor take to start */
-#define SPARE_CHANCE (CHANCE_ONE / 4) /* to end soon, of a victim that others are preferred to */
-#define SPARE_ROUNDS 3                /* searches for others */
-#define VICTIM_ROWS 64                /* victims that one decision shows */
+#define CONFIDENT 500                  /* thousandths: an expected end that is waited for */
+#define START_MS 30000                 /* that the processes of the preemptor take to start */
+#define SPARE_CHANCE (CHANCE_ONE / 32) /* to end soon, of a victim that others are preferred to */
+#define SPARE_ROUNDS 8                 /* searches for others */
+#define VICTIM_ROWS 64                 /* victims that one decision shows */
 /* What attempts to make room cost, in parts of a unit of a pass: one, a victim that it
  * releases, and the nodes where memory is coming back, which are looked at as sets. */
 #define WORK_PER_ATTEMPT 48
@@ -75,7 +74,7 @@ bool room_may_help_tenant(struct sched *sched, struct tenant *tenant, enum room_
 static bool is_waiting_instead(const struct sched *sched, const struct job *job)
 {
 	return job->promise && job->promise->r.instead &&
-	       sched_now(sched) <= job->promise->r.start_ms + WAIT_SLACK_MS;
+	       sched_now(sched) <= job->promise->r.start_ms + ROOM_WAIT_SLACK_MS;
 }
 
 /* What an attempt for the group asks for. */
@@ -393,6 +392,27 @@ static int awaited_parts(const struct sched *sched, int64_t *rows)
 	return count;
 }
 
+/* Tells those whose end is waited for. */
+static void decide_awaited(struct sched *sched, const struct job *waiter)
+{
+	const struct room *room = &sched->room;
+	int64_t now_ms = sched_now(sched);
+
+	for (size_t i = 0; i < room->chosen_count; i++) {
+		const struct victim *victim = &room->victims[room->chosen[i]];
+		if (!is_lost(victim))
+			continue;
+		sched_decide(sched, &(struct decision_record){
+					.kind = DECISION_AWAITED,
+					.job_id = victim->job->r.id,
+					.tenant_id = victim->job->r.tenant_id,
+					.tasks = victim->task >= 0 ? 1 : victim->job->r.tasks,
+					.for_job_id = waiter->r.id,
+					.until_ms = waiter->promise->r.start_ms,
+					.lost_gpu_ms = victim_loss(victim, now_ms) });
+	}
+}
+
 /* If waiting is cheaper than preempting, or takes no longer, and was not tried before. */
 static bool wait_instead(struct sched *sched, struct job *job, const struct comparison *compared)
 {
@@ -406,6 +426,7 @@ static bool wait_instead(struct sched *sched, struct job *job, const struct comp
 	plan_abandon(&sched->ledger);
 	promise_instead(sched, job, compared->until_ms, compared->wait_gpu_ms,
 	                compared->lost_gpu_ms, rows, count);
+	decide_awaited(sched, job);
 	return true;
 }
 
@@ -528,16 +549,33 @@ bool room_may_help_job(struct sched *sched, const struct job *job, enum room_kin
 	       !room_failed_before(sched, job, kind);
 }
 
-/* Marks those of the chosen victims that will perhaps have ended before another could run in
- * their place. False if there is none. */
-static bool spare_soon(struct sched *sched)
+/* True if what the victim still has to run will probably take less GPU time than stopping it
+ * loses. */
+static bool rest_is_below_cost(struct sched *sched, const struct victim *victim)
+{
+	struct job *job = victim->job;
+	struct lifetime lifetime;
+	int64_t gpus = victim->amounts.of[AMOUNT_GPU];
+
+	if (job->s.started_ms == 0 || gpus <= 0 || !predict_lifetime(sched, job, &lifetime))
+		return false;
+	int64_t age_ms = predict_age(job, sched_now(sched));
+	int64_t rest_ms = lifetime_duration(&lifetime, age_ms, CHANCE_ONE / 2) - age_ms;
+	return muldiv_down(gpus, rest_ms, 1) < victim_loss(victim, sched_now(sched));
+}
+
+/* Marks those of the chosen victims that others are preferred to: they may have ended before
+ * another could run in their place, or lose more than they still need. False if there is none. */
+static bool spare_some(struct sched *sched)
 {
 	const struct room *room = &sched->room;
 	bool any = false;
 
+	INVARIANT(sched->plan.open);
 	for (size_t i = 0; i < room->chosen_count; i++) {
 		const struct victim *victim = &room->victims[room->chosen[i]];
-		if (!is_lost(victim) || !room_ends_soon(sched, victim->job, SPARE_CHANCE))
+		if (!is_lost(victim) || (!room_ends_soon(sched, victim->job, SPARE_CHANCE) &&
+		                         !rest_is_below_cost(sched, victim)))
 			continue;
 		victim->job->spared = room->spared;
 		any = true;
@@ -545,8 +583,8 @@ static bool spare_soon(struct sched *sched)
 	return any;
 }
 
-/* A plan is open that makes room. Replaces it by one that stops nobody who is about to end, if
- * there is one. */
+/* A plan is open that makes room. Replaces it by one that stops nobody who is about to end or
+ * would lose more than it still needs, if there is one. */
 static void find_others(struct sched *sched, struct search *search, enum room_kind kind)
 {
 	struct room *room = &sched->room;
@@ -554,7 +592,7 @@ static void find_others(struct sched *sched, struct search *search, enum room_ki
 
 	INVARIANT(sched->plan.open);
 	room->spared++;
-	for (int round = 0; found && spare_soon(sched); round++) {
+	for (int round = 0; found && spare_some(sched); round++) {
 		plan_abandon(&sched->ledger);
 		room->sparing = true;
 		found = round < SPARE_ROUNDS && room_find(sched, search, kind);

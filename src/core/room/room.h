@@ -44,6 +44,10 @@ struct timeshare_turn {
  * what they release and look at: that depends on the state alone, not on what is cached. */
 #define ROOM_WORK_PER_UNIT 128
 
+/* A job that waits for others to end, rather than preempting them, does so until they are expected
+ * to have ended, and for this long beyond. */
+#define ROOM_WAIT_SLACK_MS 30000
+
 /* What a search for victims keeps between calls. */
 struct room {
 	struct turn turn;

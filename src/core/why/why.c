@@ -10,10 +10,10 @@
 #include "core/queue/depends.h"
 #include "core/queue/suspend.h"
 #include "core/state.h"
+#include "core/why/why_awaited.h"
 #include "core/why/why_text.h"
 
-#define CONFIDENCE_LEAST 500 /* of 1000: below that a duration is a guess, and is not shown */
-#define NAMED_MAX 16         /* dependencies, tasks or GPUs that a sentence names */
+#define NAMED_MAX 16 /* dependencies, tasks or GPUs that a sentence names */
 
 static int64_t position_in(const struct tenant *tenant, const struct job *job, int64_t now_ms)
 {
@@ -199,7 +199,8 @@ static void print_places(const struct job *job, struct buffer *buffer)
 		buffer_print(buffer, "and %" PRId64 " more\n", others);
 }
 
-static void print_state(const struct sched *sched, const struct job *job, struct buffer *buffer)
+static void print_state(const struct sched *sched, const struct job *job, int64_t viewer,
+                        struct buffer *buffer)
 {
 	const char *state = word_of(&job_state_words, job->s.state);
 	bool over = job->s.state == JOB_COMPLETED || job->s.state == JOB_FAILED;
@@ -214,6 +215,7 @@ static void print_state(const struct sched *sched, const struct job *job, struct
 	buffer_text(buffer, "\n");
 	print_places(job, buffer);
 	print_suspended(sched, job, buffer);
+	why_print_awaited(sched, job, viewer, buffer);
 }
 
 static void print_dependencies(const struct sched *sched, const struct job *job,
@@ -492,7 +494,7 @@ void why_print(struct sched *sched, struct job *job, int64_t viewer, struct buff
 	sched_prepare(sched);
 	why_job(sched, job, &why);
 	if (why.reason == WAIT_NOTHING) {
-		print_state(sched, job, buffer);
+		print_state(sched, job, viewer, buffer);
 		return;
 	}
 	buffer_print(buffer, "job-%" PRId64 " ", job->r.id);

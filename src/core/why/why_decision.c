@@ -60,6 +60,7 @@ static void print_headline(const struct sched *sched, const struct decision_reco
 		[DECISION_RESUME] = " resumes on its GPUs",
 		[DECISION_CLOSE] = " takes no more requests, and goes once it has none,",
 		[DECISION_REOPEN] = " takes requests again: it is no longer needed",
+		[DECISION_AWAITED] = " is not preempted, but waited for,",
 	};
 
 	buffer_print(buffer, "decision %" PRId64 " at ", decision->id);
@@ -69,7 +70,7 @@ static void print_headline(const struct sched *sched, const struct decision_reco
 		print_model(sched, decision->model_id, decision->slot_id, viewer, buffer);
 	else
 		print_job(sched, decision, viewer, buffer);
-	if (decision->kind >= 0 && decision->kind <= DECISION_REOPEN)
+	if (decision->kind >= 0 && decision->kind <= DECISION_AWAITED)
 		buffer_text(buffer, words[decision->kind]);
 	if (decision->for_model_id) {
 		buffer_text(buffer, " for ");
@@ -174,6 +175,8 @@ static void print_comparison(const struct decision_record *decision, struct buff
 		return;
 	if (decision->kind == DECISION_EVICTED) {
 		buffer_text(buffer, "it loses ");
+	} else if (decision->kind == DECISION_AWAITED) {
+		buffer_text(buffer, "stopping it now would lose ");
 	} else {
 		if (decision->wait_gpu_ms > 0) {
 			buffer_text(buffer, "waiting for them to end would cost ");
@@ -195,6 +198,8 @@ static void print_until(const struct decision_record *decision, struct buffer *b
 		buffer_text(buffer, "expected start: ");
 	else if (decision->kind == DECISION_WAIT)
 		buffer_text(buffer, "they are expected to have ended by ");
+	else if (decision->kind == DECISION_AWAITED)
+		buffer_text(buffer, "it is expected to have ended by ");
 	else if (decision->kind == DECISION_FAIL)
 		buffer_text(buffer, "not tried again before ");
 	else

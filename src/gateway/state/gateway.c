@@ -10,11 +10,10 @@
 #include "base/number.h"
 
 enum {
-	PREFIX_SETS = 16384,
+	SLOT_BLOCKS = 8192,   /* half a million tokens */
 	FAILED_FOR_MS = 1000, /* a slot that refused connections is not the first choice */
 	ANSWER_TOKENS = 256,  /* that are expected where nobody says */
 	ANSWER_TOKENS_MOST = 1024,
-	BLOCK_TOKENS = 64,
 	WAITING_MOST = 100000,
 	ANSWER_WEIGHT = 2, /* virtual tokens of a token of the answer */
 };
@@ -46,7 +45,10 @@ struct gateway *gateway_new(const struct gateway_settings *settings)
 	struct gateway *gateway = NEW(struct gateway);
 
 	gateway->settings = *settings;
-	gateway->prefixes = prefixes_new(PREFIX_SETS);
+	if (gateway->settings.block_tokens == 0)
+		gateway->settings.block_tokens = GATEWAY_BLOCK_TOKENS;
+	if (gateway->settings.slot_blocks == 0)
+		gateway->settings.slot_blocks = SLOT_BLOCKS;
 	return gateway;
 }
 
@@ -55,7 +57,6 @@ void gateway_free(struct gateway *gateway)
 	INVARIANT(gateway->waiting == 0 && gateway->in_flight == 0);
 	names_free(&gateway->names);
 	signin_free(&gateway->signin);
-	prefixes_free(gateway->prefixes);
 	free(gateway);
 }
 
@@ -361,18 +362,33 @@ static bool has_place(const struct gateway_slot *slot)
 	return slot->state == SLOT_IS_READY && slot->requests < slot->share && slot->address[0];
 }
 
+/* For each slot of the model by its number there, how many blocks of the prompt it has; NULL: it is
+ * not known, or makes no difference. */
+static const int *match(const struct gateway_call *call)
+{
+	const struct gateway_model *model = call->model;
+
+	if (call->block_count == 0 || model->slot_count < 2 || !model->prefixes)
+		return NULL;
+	return prefixes_match(model->prefixes, call->blocks, call->block_count);
+}
+
+static int64_t matched_tokens(const struct gateway *gateway, const struct gateway_call *call,
+                              const struct gateway_slot *slot, const int *matched)
+{
+	if (!matched || slot->prefix_slot < 0)
+		return 0;
+	return min64(matched[slot->prefix_slot] * gateway->settings.block_tokens,
+	             call->prompt_tokens);
+}
+
 /* Tokens that need not be computed again less tokens that are ahead of it. What failed a moment ago
  * is chosen only where there is nothing else. */
 static int64_t score_of(const struct gateway *gateway, const struct gateway_call *call,
-                        const struct gateway_slot *slot, int64_t now_ms, int *matched)
+                        const struct gateway_slot *slot, const int *matched, int64_t now_ms)
 {
-	int64_t score = -slot->tokens;
+	int64_t score = matched_tokens(gateway, call, slot, matched) - slot->ahead;
 
-	*matched =
-	    call->block_count == 0 || call->model->slot_count == 1
-		? 0
-		: prefixes_match(gateway->prefixes, slot->id, call->blocks, call->block_count);
-	score += (int64_t)*matched * BLOCK_TOKENS;
 	if (was_tried(call, slot))
 		score -= INT64_C(1) << 41;
 	if (slot->failed_ms > 0 && slot->failed_ms + FAILED_FOR_MS > now_ms)
@@ -380,33 +396,66 @@ static int64_t score_of(const struct gateway *gateway, const struct gateway_call
 	return score;
 }
 
-static struct gateway_slot *choose(struct gateway *gateway, const struct gateway_call *call,
+/* Of two slots where a request would wait as long, the one for the next: that with fewer requests,
+ * and then that which has computed less. */
+static bool is_lighter(const struct gateway_slot *slot, const struct gateway_slot *than)
+{
+	if (slot->requests != than->requests)
+		return slot->requests < than->requests;
+	if (slot->computed != than->computed)
+		return slot->computed < than->computed;
+	return slot->id < than->id;
+}
+
+static bool has_any_place(const struct gateway_model *model)
+{
+	for (size_t i = 0; i < model->slot_count; i++)
+		if (has_place(model->slots[i]))
+			return true;
+	return false;
+}
+
+static struct gateway_slot *choose(const struct gateway *gateway, struct gateway_call *call,
                                    int64_t now_ms)
 {
 	const struct gateway_model *model = call->model;
 	struct gateway_slot *best = NULL;
 	int64_t best_score = 0;
-	int best_matched = 0, matched;
 
+	if (!has_any_place(model))
+		return NULL;
+	const int *matched = match(call);
 	for (size_t i = 0; i < model->slot_count; i++) {
 		struct gateway_slot *slot = model->slots[i];
 		if (!has_place(slot))
 			continue;
-		int64_t score = score_of(gateway, call, slot, now_ms, &matched);
-		if (best && (score < best_score ||
-		             (score == best_score &&
-		              (slot->requests > best->requests ||
-		               (slot->requests == best->requests && slot->id > best->id)))))
+		int64_t score = score_of(gateway, call, slot, matched, now_ms);
+		if (best &&
+		    (score < best_score || (score == best_score && !is_lighter(slot, best))))
 			continue;
 		best = slot;
 		best_score = score;
-		best_matched = matched;
 	}
-	if (best && model->slot_count > 1) {
-		gateway->counters.prefix_blocks += call->block_count;
-		gateway->counters.prefix_hits += best_matched;
-	}
+	call->prompt_ahead = call->prompt_tokens - matched_tokens(gateway, call, best, matched);
+	call->matched_blocks = matched && best->prefix_slot >= 0 ? matched[best->prefix_slot] : 0;
 	return best;
+}
+
+/* Its prompt will be cached by the slot. */
+static void note_prefix(struct gateway *gateway, const struct gateway_call *call)
+{
+	struct gateway_model *model = call->model;
+	struct gateway_slot *slot = call->slot;
+
+	if (call->block_count == 0 || model->slot_count < 2)
+		return;
+	if (!model->prefixes)
+		model->prefixes = prefixes_new(gateway->settings.slot_blocks);
+	if (slot->prefix_slot < 0)
+		slot->prefix_slot = prefixes_add(model->prefixes);
+	gateway->counters.prefix_blocks += call->block_count;
+	gateway->counters.prefix_hits += call->matched_blocks;
+	prefixes_note(model->prefixes, slot->prefix_slot, call->blocks, call->block_count);
 }
 
 static void place(struct gateway *gateway, struct gateway_call *call, struct gateway_slot *slot,
@@ -422,12 +471,14 @@ static void place(struct gateway *gateway, struct gateway_call *call, struct gat
 	call->sent_ms = now_ms;
 	slot->requests++;
 	slot->tokens += call->item.tokens;
+	call->answer_ahead = expected_answer(call);
+	slot->ahead += call->prompt_ahead + call->answer_ahead;
+	slot->computed += call->prompt_ahead + call->answer_ahead;
 	gateway->in_flight++;
 	gateway->counters.sent++;
 	call->charged = call->prompt_tokens + ANSWER_WEIGHT * expected_answer(call);
 	fair_charge(&call->model->queue, tenant, call->charged);
-	if (call->model->slot_count > 1)
-		prefixes_note(gateway->prefixes, slot->id, call->blocks, call->block_count);
+	note_prefix(gateway, call);
 }
 
 static void serve_model(struct gateway *gateway, struct gateway_model *model, int64_t now_ms)
@@ -472,11 +523,20 @@ static void give_back(struct gateway *gateway, struct gateway_call *call)
 	tenant_of(call)->running--;
 	slot->requests--;
 	slot->tokens -= call->item.tokens;
+	slot->ahead -= call->prompt_ahead + call->answer_ahead;
 	gateway->in_flight--;
 	call->slot = NULL;
 	/* A slot that is to be empty is so now. */
 	gateway->news = gateway->news || (slot->requests == 0 && slot->state != SLOT_IS_READY) ||
 	                slot->requests >= slot->share;
+}
+
+void gateway_begun(struct gateway_call *call)
+{
+	if (call->phase != CALL_SENT)
+		return;
+	call->slot->ahead -= call->prompt_ahead;
+	call->prompt_ahead = 0;
 }
 
 bool gateway_retry(struct gateway *gateway, struct gateway_call *call, bool refused, int64_t now_ms)

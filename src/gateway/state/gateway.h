@@ -4,12 +4,11 @@
 
 #include "base/error.h"
 #include "gateway/state/names.h"
-#include "gateway/state/prefix.h"
 #include "gateway/state/signin.h"
 
 enum {
-	GATEWAY_BLOCKS_MAX = 64,
-	GATEWAY_TRIES_MAX = 3, /* the first and two more */
+	GATEWAY_BLOCK_TOKENS = 64, /* of a block of a prompt, about */
+	GATEWAY_TRIES_MAX = 3,     /* the first and two more */
 	GATEWAY_MESSAGE_MAX = 320,
 };
 
@@ -29,7 +28,7 @@ struct gateway_call {
 	bool is_stream, is_ollama;
 	int64_t prompt_tokens, answer_tokens; /* expected */
 	int64_t wait_ms;                      /* that the client allows; 0: not said */
-	uint64_t blocks[GATEWAY_BLOCKS_MAX];
+	const uint64_t *blocks; /* of its prompt, for prefixes; the caller's, until its end */
 	int block_count;
 
 	/* The state machine's. */
@@ -45,8 +44,10 @@ struct gateway_call {
 	char adapter[128];
 	int64_t began_ms, until_ms; /* until: it is told no */
 	int64_t sent_ms;
-	int64_t charged;  /* virtual tokens, as expected */
-	int64_t reserved; /* tokens in the limits */
+	int64_t charged;                    /* virtual tokens, as expected */
+	int64_t prompt_ahead, answer_ahead; /* its part of the slot's tokens ahead */
+	int matched_blocks;                 /* that its slot had */
+	int64_t reserved;                   /* tokens in the limits */
 	int tries;
 	int64_t tried[GATEWAY_TRIES_MAX]; /* slots that failed */
 	struct fair_item item;
@@ -58,7 +59,9 @@ struct gateway_counters {
 };
 
 struct gateway_settings {
-	int64_t queue_ms; /* how long a request waits at most, if nobody says otherwise */
+	int64_t queue_ms;     /* how long a request waits at most, if nobody says otherwise */
+	int64_t block_tokens; /* 0: GATEWAY_BLOCK_TOKENS */
+	int slot_blocks;      /* that a slot is expected to have cached; 0: 8192 */
 	/* A call has got a place: it is to be sent to call->slot. Called by gateway_serve alone. */
 	void (*send)(void *context, struct gateway_call *call);
 	void *context;
@@ -68,7 +71,6 @@ struct gateway {
 	struct gateway_settings settings;
 	struct names names;
 	struct signin signin;
-	struct prefixes *prefixes;
 	struct gateway_counters counters;
 	int64_t waiting, in_flight;
 	struct gateway_model *hungry; /* models whose queues are not empty, or were not */
@@ -91,6 +93,8 @@ bool gateway_ask(struct gateway *gateway, struct gateway_call *call, int64_t now
                  struct refusal *refusal);
 /* Gives places to those who are next. */
 void gateway_serve(struct gateway *gateway, int64_t now_ms);
+/* The first part of its answer has come: its prompt delays nobody any more. */
+void gateway_begun(struct gateway_call *call);
 /* Nothing came from its slot: it waits again, before others, unless it was tried often enough.
  * False: it is still sent, and to be ended. `refused`: nobody listens there. */
 bool gateway_retry(struct gateway *gateway, struct gateway_call *call, bool refused,

@@ -42,6 +42,7 @@ void names_free(struct names *names)
 	for (size_t i = 0; i < names->model_count; i++) {
 		fair_free(&names->all_models[i]->queue);
 		free(names->all_models[i]->slots);
+		prefixes_free(names->all_models[i]->prefixes);
 		free(names->all_models[i]);
 	}
 	for (size_t i = 0; i < names->tenants.capacity; i++)
@@ -113,6 +114,14 @@ static void set_text(char **text, const char *to)
 	*text = memory_text(to);
 }
 
+/* What a server has cached is gone, or the server is. */
+static void forget_prefixes(struct gateway_slot *slot)
+{
+	if (slot->prefix_slot >= 0)
+		prefixes_remove(slot->model->prefixes, slot->prefix_slot);
+	slot->prefix_slot = -1;
+}
+
 static void take_slot(struct names *names, const Gateway__Slot *said, int64_t now_ms)
 {
 	struct gateway_slot *slot = names_slot(names, said->slot_id);
@@ -124,6 +133,10 @@ static void take_slot(struct names *names, const Gateway__Slot *said, int64_t no
 		slot = NEW(struct gateway_slot);
 		slot->id = said->slot_id;
 		slot->model = model;
+		slot->prefix_slot = -1;
+		for (size_t i = 0; i < model->slot_count; i++)
+			slot->computed = i == 0 ? model->slots[0]->computed
+			                        : min64(slot->computed, model->slots[i]->computed);
 		map_put(&names->slots, slot->id, slot);
 		array_reserve(names->all_slots, names->slot_capacity, names->slot_count + 1);
 		names->all_slots[names->slot_count++] = slot;
@@ -139,6 +152,8 @@ static void take_slot(struct names *names, const Gateway__Slot *said, int64_t no
 	slot->state = (enum slot_state)said->state;
 	if (said->key_follows && !keeps_key && slot->state == SLOT_IS_READY)
 		slot->state = SLOT_IS_LOADING;
+	if (slot->state == SLOT_IS_LOADING || slot->state == SLOT_IS_ASLEEP)
+		forget_prefixes(slot);
 	slot->share = max64(said->share, 0);
 	slot->ready_ms = said->ready_in_ms > 0 ? now_ms + said->ready_in_ms : 0;
 	slot->named = true;
@@ -211,6 +226,7 @@ static void slot_unlink(struct names *names, struct gateway_slot *slot)
 		at++;
 	model->slots[at] = model->slots[--model->slot_count];
 	map_remove(&names->slots, slot->id);
+	forget_prefixes(slot);
 	slot_free(slot);
 }
 
@@ -232,6 +248,7 @@ void names_settle(struct names *names)
 		map_remove(&names->models, model->id);
 		fair_free(&model->queue);
 		free(model->slots);
+		prefixes_free(model->prefixes);
 		free(model);
 	}
 }

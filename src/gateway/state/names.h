@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "gateway.pb-c.h"
 #include "gateway/state/fair.h"
+#include "gateway/state/prefix.h"
 #include "gateway/state/rate.h"
 
 enum slot_state { SLOT_IS_LOADING, SLOT_IS_READY, SLOT_IS_CLOSING, SLOT_IS_ASLEEP };
@@ -19,8 +20,12 @@ struct gateway_slot {
 	enum slot_state state;
 	int64_t share, ready_ms;  /* ready_ms: when it is expected to be */
 	int64_t requests, tokens; /* in flight there, ours */
-	int64_t failed_ms;        /* a connection was refused then; 0: none was */
-	bool named;               /* in the last routes */
+	int64_t ahead;     /* tokens that a new request waits for: of prompts that nobody there has
+	                      answered yet, and of answers */
+	int64_t computed;  /* tokens that it was sent and had not cached, in all */
+	int prefix_slot;   /* in the model's prefixes; -1: not there */
+	int64_t failed_ms; /* a connection was refused then; 0: none was */
+	bool named;        /* in the last routes */
 };
 
 /* A model. `said` is the scheduler's. */
@@ -32,6 +37,7 @@ struct gateway_model {
 	bool hungry;
 	struct gateway_slot **slots;
 	size_t slot_count, slot_capacity;
+	struct prefixes *prefixes; /* of its slots; NULL: there was one slot at a time so far */
 };
 
 /* Limits of a tenant or of a token, and what is used of them. */

@@ -8,7 +8,7 @@
  * SECONDS RATE MODEL [HEADER] asks on that many connections, RATE times a second in all (0: again
  * after each answer). http_load_driver stream PORT PATH STREAMS SECONDS EVENTS_PER_SECOND MODEL
  * [HEADER] opens that many streams and measures how late their events are. Both print one JSON
- * object. */
+ * object. PORT may be several, separated by commas, which get the connections in turn. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
@@ -29,6 +29,8 @@
 
 enum { INPUT_MAX = 8192, EPOLL_MAX = 512, SAMPLES_MAX = 20000000, RAMP_PER_S = 2500 };
 #define S_NS INT64_C(1000000000)
+/* The server does not spin between two events, and the processor is for what is measured. */
+#define SERVER_REST_NS 250000
 
 struct conn {
 	int fd;
@@ -246,8 +248,10 @@ static void serve(void)
 	epoll_ctl(poller, EPOLL_CTL_ADD, listener, &event);
 	for (;;) {
 		struct conn *first = heap_first(&streams);
-		int64_t wait_ns = first ? max64(first->due_ns - now_ns(), 0) : 10 * S_NS;
-		int count = epoll_wait(poller, events, EPOLL_MAX, (int)(wait_ns / 1000000));
+		int64_t wait_ns =
+		    first ? max64(first->due_ns - now_ns(), SERVER_REST_NS) : 10 * S_NS;
+		struct timespec wait = { wait_ns / S_NS, wait_ns % S_NS };
+		int count = epoll_pwait2(poller, events, EPOLL_MAX, &wait, NULL);
 		for (int i = 0; i < count; i++) {
 			struct conn *conn = events[i].data.ptr;
 			if (!conn)
@@ -265,7 +269,7 @@ static void serve(void)
 /* The clients. */
 
 struct load {
-	struct sockaddr_in address;
+	const char *ports, *next_port;
 	char request[4096];
 	size_t request_size;
 	struct conn **conns;
@@ -283,11 +287,23 @@ static void note(struct load *load, int64_t since_ns, int64_t time_ns)
 	load->late_us[load->samples++] = (uint32_t)max64((time_ns - since_ns) / 1000, 0);
 }
 
+static struct sockaddr_in next_address(struct load *load)
+{
+	char *end;
+	int port = (int)strtol(load->next_port, &end, 10);
+
+	load->next_port = *end == ',' ? end + 1 : load->ports;
+	return (struct sockaddr_in){ .sin_family = AF_INET,
+		                     .sin_port = htons((uint16_t)port),
+		                     .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+}
+
 static struct conn *client_connect(struct load *load)
 {
+	struct sockaddr_in address = next_address(load);
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
-	if (fd < 0 || connect(fd, (struct sockaddr *)&load->address, sizeof(load->address)) != 0)
+	if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof(address)) != 0)
 		fail("connect");
 	fcntl(fd, F_SETFL, O_NONBLOCK);
 	return conn_new(fd);
@@ -455,9 +471,7 @@ static void run_load(char **words, int count)
 	struct load load = { .is_stream = strcmp(words[0], "stream") == 0 };
 	int64_t rate = atoll(words[5]), seconds = atoll(words[4]);
 
-	load.address = (struct sockaddr_in){ .sin_family = AF_INET,
-		                             .sin_port = htons((uint16_t)atoi(words[1])),
-		                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	load.ports = load.next_port = words[1];
 	load.count = atoll(words[3]);
 	load.conns = memory_zero((size_t)load.count, sizeof(*load.conns));
 	load.late_us = memory_zero(SAMPLES_MAX, sizeof(*load.late_us));

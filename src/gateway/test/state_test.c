@@ -7,8 +7,10 @@
 #include <cmocka.h>
 
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
+#include "base/memory.h"
 #include "base/number.h"
 #include "gateway/state/fair.h"
 #include "gateway/state/prefix.h"
@@ -175,14 +177,105 @@ static void the_longest_prefix_is_known_by_slot(void **state)
 	(void)state;
 	struct prefixes *prefixes = prefixes_new(64);
 	const uint64_t blocks[] = { 11, 22, 33, 44 };
-	prefixes_note(prefixes, 1, blocks, 2);
-	prefixes_note(prefixes, 2, blocks, 4);
-	assert_int_equal(prefixes_match(prefixes, 1, blocks, 4), 2);
-	assert_int_equal(prefixes_match(prefixes, 2, blocks, 4), 4);
-	assert_int_equal(prefixes_match(prefixes, 3, blocks, 4), 0);
-	for (uint64_t i = 0; i < 10000; i++)
-		prefixes_note(prefixes, 3, &i, 1);
-	assert_int_equal(prefixes_match(prefixes, 2, blocks, 4), 0);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(prefixes_add(prefixes), i);
+	prefixes_note(prefixes, 0, blocks, 2);
+	prefixes_note(prefixes, 1, blocks, 4);
+	const int *matched = prefixes_match(prefixes, blocks, 4);
+	assert_int_equal(matched[0], 2);
+	assert_int_equal(matched[1], 4);
+	assert_int_equal(matched[2], 0);
+	for (uint64_t i = 1000; i < 10000; i++)
+		prefixes_note(prefixes, 0, &i, 1);
+	matched = prefixes_match(prefixes, blocks, 4);
+	assert_int_equal(matched[0], 0);
+	assert_int_equal(matched[1], 4);
+	prefixes_remove(prefixes, 1);
+	assert_int_equal(prefixes_add(prefixes), 1);
+	assert_int_equal(prefixes_match(prefixes, blocks, 4)[1], 0);
+	prefixes_free(prefixes);
+}
+
+static void the_end_of_a_prompt_is_forgotten_before_its_beginning(void **state)
+{
+	(void)state;
+	struct prefixes *prefixes = prefixes_new(4);
+	const uint64_t one[] = { 11, 22, 33, 44, 55 }, other[] = { 11, 66 };
+	prefixes_add(prefixes);
+	prefixes_note(prefixes, 0, one, 5);
+	assert_int_equal(prefixes_match(prefixes, one, 5)[0], 4);
+	prefixes_note(prefixes, 0, other, 2);
+	assert_int_equal(prefixes_match(prefixes, one, 5)[0], 3);
+	assert_int_equal(prefixes_match(prefixes, other, 2)[0], 2);
+	prefixes_free(prefixes);
+}
+
+enum { MODEL_SLOTS = 130, MODEL_BLOCKS = 40, MODEL_ROUNDS = 20000 };
+
+/* Blocks by slot, the last used first: what the table must agree with. */
+struct prefix_model {
+	uint64_t blocks[MODEL_SLOTS][MODEL_BLOCKS];
+	int counts[MODEL_SLOTS];
+};
+
+static void model_note(struct prefix_model *model, int slot, uint64_t block)
+{
+	uint64_t *blocks = model->blocks[slot];
+	int at = 0;
+
+	while (at < model->counts[slot] && blocks[at] != block)
+		at++;
+	if (at == model->counts[slot] && at < MODEL_BLOCKS)
+		model->counts[slot]++;
+	if (at == MODEL_BLOCKS)
+		at--;
+	memmove(blocks + 1, blocks, (size_t)at * sizeof(*blocks));
+	blocks[0] = block;
+}
+
+static int model_match(const struct prefix_model *model, int slot, const uint64_t *blocks,
+                       int count)
+{
+	int matched = 0;
+
+	for (; matched < count; matched++) {
+		int at = 0;
+		while (at < model->counts[slot] && model->blocks[slot][at] != blocks[matched])
+			at++;
+		if (at == model->counts[slot])
+			break;
+	}
+	return matched;
+}
+
+static void prefixes_of_many_slots_are_those_of_a_plain_list(void **state)
+{
+	(void)state;
+	struct prefixes *prefixes = prefixes_new(MODEL_BLOCKS);
+	struct prefix_model *model = memory_zero(1, sizeof(*model));
+	uint64_t seed = 5;
+	for (int i = 0; i < MODEL_SLOTS; i++)
+		prefixes_add(prefixes);
+	for (int round = 0; round < MODEL_ROUNDS; round++) {
+		uint64_t blocks[12];
+		int count = 1 + (int)random_below(&seed, 12), slot;
+		uint64_t from = random_below(&seed, 60);
+		for (int i = 0; i < count; i++)
+			blocks[i] = from + (uint64_t)i + 1;
+		slot = (int)random_below(&seed, MODEL_SLOTS);
+		if (random_below(&seed, 50) == 0) {
+			prefixes_remove(prefixes, slot);
+			model->counts[slot] = 0;
+			assert_int_equal(prefixes_add(prefixes), slot);
+		}
+		const int *matched = prefixes_match(prefixes, blocks, count);
+		for (int i = 0; i < MODEL_SLOTS; i++)
+			assert_int_equal(matched[i], model_match(model, i, blocks, count));
+		prefixes_note(prefixes, slot, blocks, count);
+		for (int i = count; i-- > 0;)
+			model_note(model, slot, blocks[i]);
+	}
+	free(model);
 	prefixes_free(prefixes);
 }
 
@@ -258,6 +351,8 @@ int main(void)
 		cmocka_unit_test(what_was_served_elsewhere_counts),
 		cmocka_unit_test(limits_fill_within_a_minute),
 		cmocka_unit_test(the_longest_prefix_is_known_by_slot),
+		cmocka_unit_test(the_end_of_a_prompt_is_forgotten_before_its_beginning),
+		cmocka_unit_test(prefixes_of_many_slots_are_those_of_a_plain_list),
 		cmocka_unit_test(usage_survives_and_is_counted_once),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

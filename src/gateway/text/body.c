@@ -518,6 +518,29 @@ int64_t body_prompt_tokens(const struct body_scan *scan)
 	return max64(scan->prompt_bytes / 4, 1);
 }
 
+static uint64_t hash_fold(uint64_t a, uint64_t b)
+{
+	uint128 product = (uint128)a * b;
+
+	return (uint64_t)product ^ (uint64_t)(product >> 64);
+}
+
+/* Two words at a time, whose products do not wait for each other: several times as fast as
+ * hash_bytes, for prompts of hundreds of KB. */
+static uint64_t block_hash(const char *bytes)
+{
+	uint64_t hash = 0;
+
+	for (size_t at = 0; at < BODY_BLOCK_BYTES; at += 2 * sizeof(uint64_t)) {
+		uint64_t words[2];
+		memcpy(words, bytes + at, sizeof(words));
+		hash += hash_fold(words[0] ^ (0x9e3779b97f4a7c15U + at),
+		                  words[1] ^ (0xd6e8feb86659fd93U - at));
+		hash = (hash << 7) | (hash >> 57);
+	}
+	return hash;
+}
+
 int body_prefix(struct text body, const struct body_scan *scan, uint64_t seed, uint64_t *hashes,
                 int most)
 {
@@ -529,7 +552,7 @@ int body_prefix(struct text body, const struct body_scan *scan, uint64_t seed, u
 		size_t at = spans[i].at, end = at + spans[i].size;
 		hash = hash_combine(hash, (uint64_t)i);
 		for (; at + BODY_BLOCK_BYTES <= end && count < most; at += BODY_BLOCK_BYTES) {
-			hash = hash_combine(hash, hash_bytes(body.data + at, BODY_BLOCK_BYTES));
+			hash = hash_combine(hash, block_hash(body.data + at));
 			hashes[count++] = hash;
 		}
 	}

@@ -67,7 +67,7 @@ int64_t body_prompt_tokens(const struct body_scan *scan);
 
 /* Chained hashes of the blocks of everything that is the same when a conversation continues: tools,
  * system text, turns. Fills in up to `most`, and says how many. */
-enum { BODY_BLOCK_BYTES = 256 };
+enum { BODY_BLOCK_BYTES = 256, BODY_BLOCKS_MAX = 4096 };
 int body_prefix(struct text body, const struct body_scan *scan, uint64_t seed, uint64_t *hashes,
                 int most);
 

@@ -125,7 +125,9 @@ static void serve_arrive(struct serve_run *run)
 
 	run->served[request].input = asked->input;
 	run->served[request].output = asked->output;
-	if (!serve_gateway_ask(run->gateway, request, run->model_ids[asked->model], asked->input,
+	if (!serve_gateway_ask(run->gateway, request,
+	                       &(struct serve_asked){ .model_id = run->model_ids[asked->model],
+	                                              .prompt = asked->input },
 	                       run->now_us / 1000)) {
 		run->refused[request] = true;
 		return;
@@ -397,7 +399,11 @@ bool serve_run(const struct serve_trace *trace, const struct serve_setup *setup,
 	else
 		serve_oracle_begin(&run);
 	run.gateway =
-	    serve_gateway_new(trace->count, run.model_ids, (size_t)trace->models, on_send, &run);
+	    serve_gateway_new(&(struct serve_gateway_setup){ .requests = trace->count,
+	                                                     .model_ids = run.model_ids,
+	                                                     .models = (size_t)trace->models,
+	                                                     .send = on_send,
+	                                                     .context = &run });
 	run.routes_changed = true;
 	for (size_t i = 0; i < run.slot_count; i++) /* what is there when it begins */
 		run.slots[i]->state = SERVE_SLOT_READY;

@@ -191,6 +191,8 @@ int serve_main(int argc, char **argv)
 {
 	struct study study = { .options = { .gpus = 16 } };
 
+	if (prefix_is_asked(argc, argv))
+		return prefix_main(argc, argv);
 	if (!serve_read_options(&study.options, argc, argv) || !read_setup(&study) ||
 	    !options_policies(study.options.policies, serve_policies, SERVE_POLICIES,
 	                      serve_add_policy, &study))

@@ -35,22 +35,23 @@ static void on_send(void *context, struct gateway_call *call)
 	gateway->send(gateway->context, (size_t)(at - gateway->calls), call->slot->id);
 }
 
-struct serve_gateway *serve_gateway_new(size_t requests, const int64_t *model_ids, size_t models,
-                                        serve_send *send, void *context)
+struct serve_gateway *serve_gateway_new(const struct serve_gateway_setup *setup)
 {
 	struct serve_gateway *gateway = NEW(struct serve_gateway);
 	struct gateway_settings settings = { .queue_ms = QUEUE_MS,
+		                             .block_tokens = setup->block_tokens,
+		                             .slot_blocks = setup->slot_blocks,
 		                             .send = on_send,
 		                             .context = gateway };
 
-	gateway->calls = memory_zero(requests + 1, sizeof(*gateway->calls));
-	gateway->call_count = requests;
-	gateway->model_ids = memory_zero(models + 1, sizeof(*gateway->model_ids));
-	for (size_t i = 0; i < models; i++)
-		gateway->model_ids[i] = model_ids[i];
-	gateway->model_count = models;
-	gateway->send = send;
-	gateway->context = context;
+	gateway->calls = memory_zero(setup->requests + 1, sizeof(*gateway->calls));
+	gateway->call_count = setup->requests;
+	gateway->model_ids = memory_zero(setup->models + 1, sizeof(*gateway->model_ids));
+	for (size_t i = 0; i < setup->models; i++)
+		gateway->model_ids[i] = setup->model_ids[i];
+	gateway->model_count = setup->models;
+	gateway->send = setup->send;
+	gateway->context = setup->context;
 	gateway->gateway = gateway_new(&settings);
 	return gateway;
 }
@@ -116,18 +117,21 @@ void serve_gateway_routes(struct serve_gateway *gateway, const struct serve_rout
 	arena_free(&arena);
 }
 
-bool serve_gateway_ask(struct serve_gateway *gateway, size_t request, int64_t model_id,
-                       int64_t prompt, int64_t now_ms)
+bool serve_gateway_ask(struct serve_gateway *gateway, size_t request,
+                       const struct serve_asked *asked, int64_t now_ms)
 {
 	struct serve_call *at = &gateway->calls[request];
 	struct refusal refusal;
 
 	INVARIANT(request < gateway->call_count && !at->open);
-	snprintf(at->name, sizeof(at->name), "m%" PRId64, model_id);
+	snprintf(at->name, sizeof(at->name), "m%" PRId64, asked->model_id);
 	at->call = (struct gateway_call){ .asker = &gateway->asker,
 		                          .model_name = at->name,
 		                          .is_stream = true,
-		                          .prompt_tokens = prompt };
+		                          .prompt_tokens = asked->prompt,
+		                          .answer_tokens = asked->answer,
+		                          .blocks = asked->blocks,
+		                          .block_count = asked->block_count };
 	at->open = gateway_ask(gateway->gateway, &at->call, now_ms, &refusal);
 	return at->open;
 }

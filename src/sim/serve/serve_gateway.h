@@ -21,16 +21,31 @@ struct serve_route {
 /* Called when a request has got a place in a slot. */
 typedef void serve_send(void *context, size_t request, int64_t slot_id);
 
-/* For that many requests, to the models with these ids. */
-struct serve_gateway *serve_gateway_new(size_t requests, const int64_t *model_ids, size_t models,
-                                        serve_send *send, void *context);
+struct serve_gateway_setup {
+	size_t requests; /* how many there will be */
+	const int64_t *model_ids;
+	size_t models;
+	int64_t block_tokens; /* of a block of a prompt, and how many a slot has cached; 0: the */
+	int slot_blocks;      /* gateway's own */
+	serve_send *send;
+	void *context;
+};
+
+struct serve_gateway *serve_gateway_new(const struct serve_gateway_setup *setup);
 void serve_gateway_free(struct serve_gateway *gateway);
 /* All slots that there are, in place of what was said before. */
 void serve_gateway_routes(struct serve_gateway *gateway, const struct serve_route *routes,
                           size_t count, int64_t now_ms);
+struct serve_asked {
+	int64_t model_id;
+	int64_t prompt, answer; /* tokens; answer 0: nobody says how many */
+	const uint64_t *blocks; /* of the prompt, until the request ends; NULL: unknown */
+	int block_count;
+};
+
 /* False: it is refused. */
-bool serve_gateway_ask(struct serve_gateway *gateway, size_t request, int64_t model_id,
-                       int64_t prompt, int64_t now_ms);
+bool serve_gateway_ask(struct serve_gateway *gateway, size_t request,
+                       const struct serve_asked *asked, int64_t now_ms);
 /* Gives places to those who are next. */
 void serve_gateway_serve(struct serve_gateway *gateway, int64_t now_ms);
 void serve_gateway_finish(struct serve_gateway *gateway, size_t request, int64_t prompt,

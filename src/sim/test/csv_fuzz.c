@@ -1,4 +1,5 @@
 /* csv_fuzz.c - whatever the bytes, a table is refused with a reason or read as a trace */
+#include "sim/serve/prefix_trace.h"
 #include "sim/trace/history.h"
 #include "sim/trace/openb.h"
 #include "sim/trace/philly.h"
@@ -33,6 +34,24 @@ static void read_as_history(const uint8_t *data, size_t size)
 	history_free(&history);
 }
 
+static void read_as_prompts(const uint8_t *data, size_t size)
+{
+	struct csv csv;
+	struct prefix_trace trace = { 0 };
+	struct error error = { 0 };
+	bool fine = csv_begin(&csv, "fuzz", data, size, &error) &&
+	            prefix_trace_read_rows(&trace, &csv, &error);
+	INVARIANT(fine == (error.code == ERROR_NONE));
+	for (size_t i = 0; fine && i < trace.count; i++) {
+		const struct prefix_request *request = &trace.requests[i];
+		INVARIANT(request->blocks > 0 && request->blocks <= request->input &&
+		          request->first + (size_t)request->blocks <= trace.block_count);
+		INVARIANT(i == 0 || request->at_us >= trace.requests[i - 1].at_us);
+	}
+	csv_free(&csv);
+	prefix_trace_free(&trace);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void read_as(const uint8_t *data, size_t size,
@@ -55,5 +74,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	read_as(data, size, openb_read_pods);
 	read_as_jobs(data, size);
 	read_as_history(data, size);
+	read_as_prompts(data, size);
 	return 0;
 }

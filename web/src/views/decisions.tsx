@@ -29,6 +29,7 @@ const TYPES = [
   "resume",
   "close",
   "reopen",
+  "awaited",
 ];
 const type = choice<string>("decisions", "type", "");
 const job = choice<string>("decisions", "job", "", { steps: false });

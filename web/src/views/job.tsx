@@ -125,6 +125,12 @@ function Life({ job, runs }: { job: Job; runs: Run[] }) {
             </dd>
           </>
         )}
+        {job.state === "pending" && job.promised_start && (
+          <>
+            <dt>Promised start</dt>
+            <dd>by {clock(job.promised_start, now.value)}; nine of ten jobs keep it</dd>
+          </>
+        )}
         {end !== null && (
           <>
             <dt>Finished</dt>

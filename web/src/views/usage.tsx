@@ -18,11 +18,13 @@ import { Chart, type Curve } from "../parts/chart";
 import { Choice, Head, TenantTag, Wrong } from "../parts/common";
 import { type Column, DataTable } from "../parts/table";
 import { useResource } from "../resource";
+import type { Accuracy } from "../resources";
 import { choice, lightChoice } from "../route";
 import { now } from "../state";
 
 const period = choice<Period>("usage", "period", "day", { among: ["day", "week"] });
 const by = choice<string>("usage", "sort", "-hours", { steps: false });
+const predictedBy = lightChoice<string>("usage", "predicted", "");
 const idleBy = lightChoice<string>("usage", "idle", "");
 /** As many curves as can be told apart. */
 const CURVES = 7;
@@ -215,6 +217,95 @@ function Idle() {
   );
 }
 
+const share = (value: number | null) => (value === null ? "–" : percent(value));
+
+/** What a line of the report is about. */
+const about = (row: Accuracy) =>
+  row.tenant ?? row.tenant_id ?? (row.basis ? `by ${row.basis}` : "all jobs");
+
+const PREDICTED: Column<Accuracy>[] = [
+  { key: "of", title: "Jobs of", main: true, sort: about, cell: about },
+  {
+    key: "jobs",
+    title: "Predicted",
+    number: true,
+    sort: (row) => row.jobs,
+    cell: (row) => short(row.jobs),
+  },
+  {
+    key: "p90",
+    title: "Within 90 %",
+    number: true,
+    sort: (row) => row.within_p90 ?? 0,
+    cell: (row) => share(row.within_p90),
+  },
+  {
+    key: "twice",
+    title: "Half to twice",
+    number: true,
+    sort: (row) => row.within_twice ?? 0,
+    cell: (row) => share(row.within_twice),
+  },
+  {
+    key: "error",
+    title: "Median error",
+    number: true,
+    sort: (row) => row.median_error ?? 0,
+    cell: (row) => (row.median_error === null ? "–" : `× ${row.median_error.toFixed(2)}`),
+  },
+  {
+    key: "promised",
+    title: "Promised starts",
+    number: true,
+    sort: (row) => row.promised_starts ?? 0,
+    cell: (row) => (row.promised_starts === undefined ? "–" : short(row.promised_starts)),
+  },
+  {
+    key: "kept",
+    title: "Kept",
+    number: true,
+    sort: (row) => row.kept_starts ?? 0,
+    cell: (row) =>
+      row.promised_starts ? percent((row.kept_starts ?? 0) / row.promised_starts) : "–",
+  },
+];
+
+interface Predictions {
+  all?: Accuracy;
+  tenants?: Accuracy[];
+  bases?: Accuracy[];
+}
+
+/** How well jobs were predicted. */
+function PredictionCard({ from }: { from: string | null }) {
+  const list = useResource<Predictions>(
+    from ? `/reports/predictions?from=${encodeURIComponent(from)}` : "/session",
+    [],
+  );
+  const { all, tenants, bases } = list.data.value ?? {};
+  const rows = all ? [all, ...(tenants ?? []), ...(bases ?? [])] : [];
+  return (
+    <section class="block" aria-labelledby="predicted">
+      <h2 id="predicted">Predictions</h2>
+      {all && all.jobs === 0 && !all.promised_starts ? (
+        <p class="empty small">No predicted job has ended yet.</p>
+      ) : (
+        <DataTable
+          label="How well jobs were predicted"
+          columns={PREDICTED}
+          rows={rows}
+          id={about}
+          by={predictedBy}
+        />
+      )}
+      <p class="muted small">
+        Within 90 %: jobs that took no longer than predicted for nine of ten. Half of the
+        predictions were within the median error.
+      </p>
+    </section>
+  );
+}
+
 function PeriodChoice() {
   return (
     <Choice
@@ -326,6 +417,7 @@ export function UsageView() {
           />
         )}
       </section>
+      <PredictionCard from={history?.from ?? null} />
       <Idle />
     </>
   );

@@ -114,6 +114,50 @@ static void jobs_that_fail_are_learned_from(void **state)
 	harness_free(lab.h);
 }
 
+static void accuracy_is_counted_by_what_jobs_are_compared_by(void **state)
+{
+	struct lab lab = predict_lab_new();
+	const struct accuracy_record *record = lab.h->sched->predictor.accuracies;
+	int64_t jobs = 0, within = 0, twice = 0;
+	(void)state;
+	for (int i = 0; i < 10; i++)
+		predict_run(lab, named(lab, "train"), 100 * MINUTE, 0);
+	predict_run(lab, named(lab, "train"), 1000 * MINUTE, 0);
+	for (int basis = 0; basis < BASES; basis++) {
+		assert_int_equal(record[basis].id, basis + 1);
+		jobs += record[basis].jobs;
+		within += record[basis].within_p90;
+		twice += record[basis].within_twice;
+	}
+	/* Of the first one nothing was said, and the last one took longer than it was. */
+	assert_in_range(jobs, 8, 10);
+	assert_int_equal(within, jobs - 1);
+	assert_int_equal(twice, jobs - 1);
+	assert_int_equal(record[BASIS_NOTHING].jobs, 0);
+	harness_free(lab.h);
+}
+
+static void accuracies_that_cannot_be_are_refused(void **state)
+{
+	struct predictor predictor;
+	struct error error;
+	const struct accuracy_record fine = { .id = 3, .jobs = 5, .within_p90 = 5 };
+	const struct accuracy_record bad[] = {
+		{ .id = 0 },
+		{ .id = BASES + 1 },
+		{ .id = 1, .jobs = -1 },
+		{ .id = 1, .jobs = 1, .within_p90 = 2 },
+		{ .id = 1, .jobs = 1, .within_twice = -1 },
+	};
+	(void)state;
+	predictor_init(&predictor);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		assert_false(predict_load_accuracy(&predictor, &bad[i], &error));
+	assert_true(predict_load_accuracy(&predictor, &fine, &error));
+	assert_int_equal(predictor.accuracies[2].jobs, 5);
+	predictor_free(&predictor);
+}
+
 static void no_more_than_the_maximum_runtime_is_expected(void **state)
 {
 	struct lab lab = predict_lab_new();
@@ -368,6 +412,8 @@ int main(void)
 		cmocka_unit_test(jobs_are_expected_to_take_what_those_of_their_name_took),
 		cmocka_unit_test(users_of_a_tenant_are_told_apart),
 		cmocka_unit_test(jobs_that_fail_are_learned_from),
+		cmocka_unit_test(accuracy_is_counted_by_what_jobs_are_compared_by),
+		cmocka_unit_test(accuracies_that_cannot_be_are_refused),
 		cmocka_unit_test(no_more_than_the_maximum_runtime_is_expected),
 		cmocka_unit_test(sizes_are_compared_however_they_are_asked_for),
 		cmocka_unit_test(what_was_said_is_kept_until_the_job_is_over),

@@ -161,7 +161,7 @@ static void every_value_of_an_enum_has_a_word(void **state)
 	assert_int_equal(job_state_words.count, JOB_STATES);
 	assert_int_equal(task_state_words.count, TASK_RESUMING + 1);
 	assert_int_equal(phase_words.count, PHASE_RESUMING + 1);
-	assert_int_equal(decision_words.count, DECISION_REOPEN + 1);
+	assert_int_equal(decision_words.count, DECISION_AWAITED + 1);
 	assert_int_equal(runtime_words.count, RUNTIME_CUSTOM + 1);
 	assert_int_equal(slot_policy_words.count, SLOT_PACK + 1);
 	assert_int_equal(slot_state_words.count, SLOT_STOPPING + 1);

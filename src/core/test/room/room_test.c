@@ -255,6 +255,57 @@ static void a_victim_that_ends_soon_is_waited_for_instead(void **unused)
 	harness_free(lab.h);
 }
 
+/* Both sides are told when the one ends and the other starts. */
+static void one_who_is_waited_for_is_told_so(void **unused)
+{
+	struct lab lab = room_lab_new(1);
+	int64_t runs = run_almost_done(lab);
+	char said[64];
+
+	(void)unused;
+	assert_non_null(strstr(why(lab.h, runs), "it is expected to end by "));
+	assert_null(strstr(why(lab.h, runs), "waits for it"));
+	int64_t winner = submit_at(lab, 900, 1);
+	pass(lab.h);
+	const struct decision_record *awaited = decided(lab.h, DECISION_AWAITED, runs);
+	assert_non_null(awaited);
+	assert_int_equal(awaited->for_job_id, winner);
+	assert_int_equal(awaited->until_ms, decided(lab.h, DECISION_WAIT, winner)->until_ms);
+	snprintf(said, sizeof(said), "job-%d waits for it to end, rather than preempting it, until",
+	         (int)winner);
+	assert_non_null(strstr(why(lab.h, runs), said));
+	assert_non_null(strstr(why(lab.h, runs), "beyond that, it may be preempted"));
+	end_job(lab.h, runs, 0);
+	assert_null(strstr(why(lab.h, runs), "waits for it"));
+	harness_free(lab.h);
+}
+
+/* The one that started last would lose 700 s, and needs 300 more: the other goes, though it
+ * loses more. Waiting would cost four GPUs for 300 s. */
+static void a_victim_that_loses_more_than_it_still_needs_is_spared(void **unused)
+{
+	struct lab lab = room_lab_new(4);
+	struct job_record hours = whole(lab.tenant, 4), minutes = whole(lab.tenant, 1);
+
+	(void)unused;
+	teach(lab, "minutes", 1000000);
+	teach(lab, "hours", 10000000);
+	hours.name = "hours";
+	minutes.name = "minutes";
+	int64_t long_one = submit(lab.h, hours);
+	assert_int_equal(pass(lab.h), 1);
+	add_node(lab.h, "n2", 4, 80000);
+	int64_t short_one = submit(lab.h, minutes);
+	assert_int_equal(pass(lab.h), 1);
+	time_passes(lab.h, 700000);
+	int64_t winner = submit_at(lab, 900, 4);
+	pass(lab.h);
+	assert_non_null(decided(lab.h, DECISION_PREEMPT, winner));
+	assert_true(was_told_to_stop(lab.h, long_one));
+	assert_int_equal(state(lab.h, short_one), JOB_RUNNING);
+	harness_free(lab.h);
+}
+
 static void one_who_is_waited_for_makes_room_by_ending(void **unused)
 {
 	struct lab lab = room_lab_new(1);
@@ -512,6 +563,8 @@ int main(void)
 		cmocka_unit_test(
 		    a_high_priority_takes_nothing_from_another_tenant_within_its_share),
 		cmocka_unit_test(a_victim_that_ends_soon_is_waited_for_instead),
+		cmocka_unit_test(one_who_is_waited_for_is_told_so),
+		cmocka_unit_test(a_victim_that_loses_more_than_it_still_needs_is_spared),
 		cmocka_unit_test(one_who_is_waited_for_makes_room_by_ending),
 		cmocka_unit_test(one_who_is_waited_for_and_does_not_end_is_preempted),
 		cmocka_unit_test(a_victim_with_a_long_way_to_go_is_not_waited_for),

@@ -1,0 +1,15 @@
+//go:build kube134
+
+package main
+
+import (
+	"context"
+
+	"k8s.io/kubernetes/pkg/kubelet/config"
+	"k8s.io/kubernetes/pkg/kubelet/pluginmanager"
+)
+
+// Kubernetes 1.34 has no context there.
+func watch(_ context.Context, plugins pluginmanager.PluginManager, ready config.SourcesReady) {
+	plugins.Run(ready, make(chan struct{}))
+}
