@@ -79,7 +79,7 @@ def check(plane, pods):
     tenants = {tenant["name"]: tenant
                for tenant in pods.scheduler.get("/api/v1/tenants").json()["tenants"]}
     research, parent = tenants["research"], tenants["default-parent-queue"]
-    assert research["parent_id"] == parent["tenant_id"]
+    assert research["parent_id"] == parent["id"]
     assert (research["quota_gpus"], research["max_gpus"]) == (3, 4)
     assert (research["quota_cpu_cores"], research["max_cpu_cores"]) == (4, 8)
     assert research["fair_share_weight"] == 3
