@@ -63,6 +63,7 @@ static void free_class(struct use_of_class *class)
 	free(class->name);
 	free(class->told);
 	json_decref(class->sample);
+	json_decref(class->volumes);
 	free(class);
 }
 
@@ -222,9 +223,11 @@ void pods_group(struct pods *pods, const char *resource, enum reflector_event ev
 	if (event == REFLECTOR_PUT)
 		text_map_put(&pods->groups, key, json_incref((json_t *)object));
 	free(key);
+	bool of_volumes =
+	    strcmp(resource, PODS_VOLUMES) == 0 || strcmp(resource, PODS_VOLUME_CLAIMS) == 0;
 	for (size_t i = 0; i < pods->units.capacity; i++) {
 		struct unit *unit = pods->units.entries[i].value;
-		if (unit && unit->state == UNIT_GATHERING && unit->is_group)
+		if (unit && unit->state == UNIT_GATHERING && (unit->is_group || of_volumes))
 			unit->retry_ms = 0;
 	}
 }

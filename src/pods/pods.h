@@ -78,7 +78,10 @@ void pods_know_task(struct pods *pods, const struct pods_known_task *task);
 void pods_node(struct pods *pods, enum reflector_event event, const json_t *object);
 void pods_pod(struct pods *pods, enum reflector_event event, const json_t *object);
 void pods_namespace(struct pods *pods, enum reflector_event event, const json_t *object);
-/* `resource`: one of pod_group_resources or pod_owner_resources, or PODS_PRIORITY_CLASSES. */
+/* `resource`: one of pod_group_resources or pod_owner_resources, or one of
+ * these. */
+#define PODS_VOLUMES "/api/v1/persistentvolumes"
+#define PODS_VOLUME_CLAIMS "/api/v1/persistentvolumeclaims"
 #define PODS_PRIORITY_CLASSES "/apis/scheduling.k8s.io/v1/priorityclasses"
 void pods_group(struct pods *pods, const char *resource, enum reflector_event event,
                 const json_t *object);

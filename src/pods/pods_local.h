@@ -11,6 +11,7 @@
 #include "kube/pod_gpus.h"
 #include "kube/pod_group.h"
 #include "kube/pod_owner.h"
+#include "kube/pod_volumes.h"
 #include "pods/pods.h"
 #include "json/member.h"
 
@@ -107,7 +108,8 @@ struct unit {
 
 struct use_of_class {
 	char *name;
-	json_t *sample; /* a pod that asks for it */
+	json_t *sample;  /* a pod that asks for it */
+	json_t *volumes; /* that such pods mount */
 	bool parts;
 	int64_t uses;
 	char *told; /* the lines that the core has */
@@ -188,6 +190,8 @@ void node_uncross(struct pods *pods, struct kube_node *node);
 
 /* pods_class.c */
 void class_use(struct pods *pods, const char *name, const json_t *pod, bool parts);
+/* The volumes of the pod, to be given back with json_decref; NULL with a reason. */
+json_t *class_volumes(const struct pods *pods, const json_t *pod, struct error *error);
 void class_unuse(struct pods *pods, const char *name);
 void classes_flush(struct pods *pods);
 

@@ -146,7 +146,10 @@ bool ask_read(const struct pods *pods, const json_t *object, struct ask *ask, st
 	pod_marks(object, &ask->marks);
 	bool parts = ask->gpus.kind == POD_GPU_FRACTION || ask->gpus.kind == POD_GPU_MEMORY;
 	pod_node_class(object, parts, &ask->node_class);
-	return true;
+	json_t *volumes = class_volumes(pods, object, error);
+	pod_volumes_class(volumes, &ask->node_class);
+	json_decref(volumes);
+	return volumes != NULL;
 }
 
 void ask_free(struct ask *ask)

@@ -20,6 +20,7 @@ RIGHTS = [
     ([""], ["nodes", "pods", "namespaces"], ["list", "watch"]),
     (["scheduling.k8s.io", "scheduling.run.ai", "scheduling.x-k8s.io",
       "scheduling.volcano.sh"], ["podgroups"], ["list", "watch"]),
+    ([""], ["persistentvolumes", "persistentvolumeclaims"], ["list", "watch"]),
     (["scheduling.k8s.io"], ["priorityclasses"], ["list", "watch"]),
     (["scheduling.run.ai"], ["queues"], ["list", "watch"]),
     (["jobset.x-k8s.io"], ["jobsets"], ["list", "watch"]),

@@ -6,9 +6,28 @@
 #include "kube/pod_gpus.h"
 #include "kube/pod_group.h"
 #include "kube/pod_owner.h"
+#include "kube/pod_volumes.h"
 #include "kube/quantity.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* Every claim and volume is what was given. */
+static const json_t *find_any(const void *context, bool volume, const char *namespace,
+                              const char *name)
+{
+	(void)volume, (void)namespace, (void)name;
+	return context;
+}
+
+static void fuzz_volumes(const json_t *pod, struct buffer *reasons)
+{
+	struct error error;
+	json_t *volumes = pod_volumes(pod, find_any, pod, &error);
+
+	pod_volumes_suit(volumes, pod, reasons);
+	pod_volumes_class(volumes, reasons);
+	json_decref(volumes);
+}
 
 /* Rules are lines without empty ones, and never hold what would end one early. */
 static void check_rules(const struct buffer *rules)
@@ -56,6 +75,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 				abort();
 		pod_is_preemptible(pod);
 		pod_node_class(pod, true, &marks);
+		fuzz_volumes(pod, &reasons);
 		pod_node_capacity(pod, &request, &error);
 		buffer_free(&request.counts);
 	}

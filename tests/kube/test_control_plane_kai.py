@@ -85,10 +85,11 @@ def check(plane, pods):
     assert research["fair_share_weight"] == 3
     assert parent["max_gpus"] is None
     group = pods.job_of("group-of-two-0")
-    assert (group["tenant"], group["priority"], group["preemptible"]) == ("research", 60, False)
+    assert (group["tenant_id"], group["priority"], group["preemptible"]) == \
+        (research["id"], 60, False)
     assert pods.job_of("build-pod")["preemptible"] is False
     assert pods.job_of("train-pod")["preemptible"] is True
-    assert pods.job_of("pytorch-job-worker-1")["tenant"] == "default-queue"
+    assert pods.job_of("pytorch-job-worker-1")["tenant_id"] == tenants["default-queue"]["id"]
     assert pods.job_of("pytorch-job-worker-1")["min_available"] == 3
     [late] = [p["metadata"]["name"] for p in plane.pods()
               if p["metadata"]["name"].startswith("capped") and not p["spec"].get("nodeName")]
