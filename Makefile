@@ -68,7 +68,7 @@ kube-churn:
 	@scripts/build release
 	@KUBE_CHURN_S=$(KUBE_CHURN_S) scripts/kube-tests -s -k 'beside_kube_scheduler or nodes_of_their_own'
 
-# make kubelet SEQUENCES=number KUBELET_VERSIONS='1.36.4 1.34.8': gpu-agent --dra and the DRA manager of
+# make kubelet SEQUENCES=number KUBELET_VERSIONS='1.36.4 1.34.4': gpu-agent --dra and the DRA manager of
 # a kubelet
 SEQUENCES ?= 1000
 kubelet:

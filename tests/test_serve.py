@@ -165,3 +165,63 @@ def test_prompts_whose_blocks_make_no_sense_are_refused(gpu_sim, tmp_path, block
     result = gpu_sim("serve", "--prefix", "--trace", trace)
     assert result.returncode == 2
     assert sentence in result.stderr and result.stdout == ""
+
+
+@pytest.fixture
+def tenants(tmp_path):
+    """Nineteen tenants ask at their own pace; one asks twenty times as much, after an hour."""
+    rates = ["time_s,client,req_per_s,cv,pattern,shape,scale"]
+    for window in range(0, 2 * 3600, 600):
+        for client in range(19):
+            rates.append(f"{window},{client},0.03,1,{'wg'[client % 2]},1,1")
+        if window >= 3600:
+            rates.append(f"{window},19,2,1,g,0.5,1")
+    names = ("q0", "q1", "q5", "q10", "q20", "q30", "q40", "q50", "q60", "q70", "q80", "q90")
+    lengths = [",".join(("time_s", "client", "what", *names, "q95", "q99", "q100"))]
+    for what, most in (("input", 2000), ("output", 600)):
+        steps = [str(50 + most * i // 14) for i in range(15)]
+        lengths.append(f"0,-1,{what}," + ",".join(steps))
+    paths = []
+    for name, rows in (("rates", rates), ("lengths", lengths)):
+        path = tmp_path / f"{name}.csv"
+        path.write_text("\n".join(rows) + "\n")
+        paths += [f"--{name}", path]
+    kinds = tmp_path / "models.csv"
+    kinds.write_text(KINDS)
+    return ["--tenants", *paths, "--models", kinds, "--scale", "1", "--hours", "2"]
+
+
+@pytest.mark.parametrize("weights", ["1", "1,2,4"])
+def test_a_burst_of_one_tenant_does_not_hold_up_the_others(gpu_sim, tenants, weights):
+    lines = figures(gpu_sim("serve", *tenants, "--weights", weights, "--json"))
+    fifo, ours = lines["fifo"], lines["ours"]
+    assert list(lines) == ["fifo", "ours"] and ours["tenants"] == 20
+    assert fifo["overload"] > 1.2 and ours["overload"] > 1.2
+    assert ours["jain"] >= 0.95 and ours["jain_share"] >= 0.95
+    assert 0 < ours["spread"] <= ours["bound"]
+    assert ours["alone_ttft_most_s"] < fifo["alone_ttft_most_s"] / 5
+
+
+def test_the_same_seed_draws_the_same_requests(gpu_sim, tenants):
+    run = ["serve", *tenants, "--policy", "ours", "--json"]
+    assert gpu_sim(*run).stdout == gpu_sim(*run, "--seed", "1").stdout
+    assert gpu_sim(*run).stdout != gpu_sim(*run, "--seed", "2").stdout
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "sentence"),
+    [
+        ("--scale", "x", "--scale is 'x': it must be made of numbers from"),
+        ("--weights", "1,0", "--weights is '0': it must be made of numbers from 0.001"),
+        ("--from-hour", "23", "there is no request in these hours"),
+        ("--lengths", "/dev/null", "/dev/null"),
+    ],
+)
+def test_tenants_that_make_no_sense_are_refused(gpu_sim, tenants, option, value, sentence):
+    if option in tenants:
+        tenants[tenants.index(option) + 1] = value
+    else:
+        tenants += [option, value]
+    result = gpu_sim("serve", *tenants)
+    assert result.returncode == 2
+    assert sentence in result.stderr and result.stdout == ""

@@ -187,6 +187,13 @@ FIELD(begin, .label = "Begin", .help = "The job does not start before",
 	.option = { .name = "--begin", .argument = "TIME",
 		.help = "do not start before: 2030-01-31T12:00:00Z, or 2h from now" },
 	.form = { .section = SECTION_TIME })
+FIELD(window, .label = "Window",
+	.help = "The window that the job runs in: it starts there alone, and while it is open",
+	.kind = VALUE_TEXT, .most = 64, .plain = true, .empty = EMPTY_OMITTED, .since = "0.2",
+	.setter = SET_AT_CREATION, STORED(RECORD_JOB, struct job_record, window),
+	.proto = { .request = 61, .reply = 95 },
+	.option = { .name = "--window", .argument = "NAME", .help = "run in this window ('gpu-cli reserve' lists them)" },
+	.form = { .section = SECTION_TIME })
 FIELD(checkpoint_enabled, .label = "Checkpoints",
 	.help = "The job saves its work, so it may be moved",
 	.kind = VALUE_FLAG, .initial = "false", .setter = SET_AT_CREATION,
@@ -393,6 +400,10 @@ FIELD(promised_start, .label = "Promised start",
 	.help = "The start that was promised when the job waited; nine of ten jobs start by then",
 	.kind = VALUE_TIME, .empty = EMPTY_NULL, .repeatable = true, .since = "0.2",
 	STORED(RECORD_JOB_STATE, struct job_state_record, promised_ms), .proto = { .reply = 90 })
+FIELD(deadline_risk, .label = "Deadline risk",
+	.help = "The chance that the job misses its deadline, from 0 to 1; null: unknown, or it has none",
+	.kind = VALUE_DECIMAL, .digits = 3, .empty = EMPTY_NULL, .repeatable = true, .since = "0.2",
+	STORED(RECORD_JOB_STATE, struct job_state_record, deadline_risk), .proto = { .reply = 91 })
 FIELD(reason, .label = "Reason", .help = "Why the job waits",
 	.kind = VALUE_TEXT, .empty = EMPTY_OMITTED, .proto = { .reply = 60 })
 FIELD(node_name, .label = "Node", .help = "The node of the first placed task",

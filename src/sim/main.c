@@ -44,7 +44,10 @@ static const struct subcommand subcommands[] = {
 	  "               [--load-gbps 16] [--start-s 0] [--sleep none|home|any]\n"
 	  "               [--one-per-gpu] [--policy P[,P...]] [--json]\n"
 	  "                gpu-sim serve --prefix --trace CSV [--replicas 8] [--blocks 2000]\n"
-	  "               [--policy P[,P...]] [--json]",
+	  "               [--policy P[,P...]] [--json]\n"
+	  "                gpu-sim serve --tenants --rates CSV --lengths CSV --models CSV\n"
+	  "               [--scale 0.01] [--from-hour 0] [--hours 24] [--replicas 1] [--places 4]\n"
+	  "               [--weights W[,W...]] [--seed 1] [--policy P[,P...]] [--json]",
 	  "serve many models on few GPUs, and say how many requests are in time", serve_main },
 	{ "predicates", "FILE", "ask the core about kube-scheduler's predicate cases",
 	  predicates_main },

@@ -162,6 +162,8 @@ export interface Job {
   deadline: string | null;
   /** The job does not start before. */
   begin: string | null;
+  /** The window that the job runs in: it starts there alone, and while it is open. */
+  window?: string;
   /** The job saves its work, so it may be moved. */
   checkpoint_enabled: boolean;
   /** What happens to the job when its node is lost: keep it, or stop and requeue it. */
@@ -244,6 +246,8 @@ export interface Job {
   estimated_start: string | null;
   /** The start that was promised when the job waited; nine of ten jobs start by then. */
   promised_start: string | null;
+  /** The chance that the job misses its deadline, from 0 to 1; null: unknown, or it has none. */
+  deadline_risk: number | null;
   /** Why the job waits. */
   reason?: string;
   /** The node of the first placed task. */
@@ -965,6 +969,44 @@ export interface Accuracy {
   kept_starts?: number;
 }
 
+/** A time in which nodes or GPUs are for some jobs alone, or for maintenance. */
+export interface Window {
+  /** A unique name of letters, digits, '-', '_' and '.'. */
+  name: string;
+  /** What it is for. */
+  reason: string;
+  /** Nothing runs there while it is open. */
+  maintenance: boolean;
+  /** The tenant whose jobs may run there, with the tenants below it; null: any job that names the window. */
+  tenant_id: string | null;
+  /** When it opens, for the first time; default: now. */
+  start: string;
+  /** How long it stays open. */
+  length: string;
+  /** Whether it opens again after 24 hours, or after 7 days. */
+  repeat: "none" | "daily" | "weekly";
+  /** Nodes that it is on, with all their GPUs. */
+  nodes: string[];
+  /** UUIDs of GPUs that it is on. */
+  gpus: string[];
+  /** Jobs without a time limit whose duration is not known do not start there in this time before. */
+  lead: string;
+  /** What still runs there when it opens is stopped and queued again. */
+  evict: boolean;
+  /** With evict: how long after it opened. */
+  grace: string;
+  /** True while it is open. */
+  open: boolean;
+  /** When the time began that is under way, or else the next one begins. */
+  next_start: string | null;
+  /** When that time ends. */
+  next_end: string | null;
+  /** Who made it. */
+  user: string;
+  /** When it was made. */
+  created_at: string;
+}
+
 /** A field of a form. Ranges of decimals are multiplied by 10 to the power of `digits`. */
 export interface Field {
   name: string;
@@ -1249,6 +1291,16 @@ export const jobFields: Field[] = [
     label: "Begin",
     help: "The job does not start before",
     kind: "time",
+    setter: "creation",
+    section: "time",
+  },
+  {
+    name: "window",
+    label: "Window",
+    help: "The window that the job runs in: it starts there alone, and while it is open",
+    kind: "text",
+    least: 0,
+    most: 64,
     setter: "creation",
     section: "time",
   },

@@ -80,8 +80,12 @@ void fair_push(struct fair *fair, struct fair_tenant *tenant, struct fair_item *
 	struct heap *heap = &fair->heaps[item->class];
 
 	INVARIANT(!item->tenant);
+	if (fair->waiting > 0)
+		fair->level = max64(fair->level, fair_least(fair));
 	if (tenant->waiting == 0 && tenant->running == 0)
 		tenant->counter = max64(tenant->counter, fair_least(fair));
+	else if (tenant->waiting == 0)
+		tenant->counter = max64(tenant->counter, fair->level - fair->largest);
 	item->tenant = tenant;
 	fair_link(tenant, item, first);
 	tenant->waiting++;
@@ -123,8 +127,10 @@ void fair_remove(struct fair *fair, struct fair_item *item)
 
 static void fair_grow(struct fair *fair, struct fair_tenant *tenant, int64_t tokens)
 {
-	tenant->counter =
-	    max64(tenant->counter + tokens * FAIR_WEIGHT_ONE * 1000 / tenant->weight, 0);
+	int64_t charge = tokens * FAIR_WEIGHT_ONE * 1000 / tenant->weight;
+
+	tenant->counter = max64(tenant->counter + charge, 0);
+	fair->largest = max64(fair->largest, charge);
 	for (int class = 0; class < FAIR_CLASSES; class ++)
 		if (heap_has(&fair->heaps[class], tenant))
 			heap_update(&fair->heaps[class], tenant);

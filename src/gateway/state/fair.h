@@ -1,10 +1,11 @@
 /* fair.h - who is next: queues that are fair by tokens
  *
  * Virtual token counters (Sheng et al., OSDI 2024): the tenant with the least counter is next; its
- * counter grows by the tokens that it is served, divided by its weight. A tenant that returns is
- * with nothing in flight is lifted to the least counter of those who wait, so that nobody saves up.
- * For two tenants that both wait all the time, the difference of their counters never exceeds the
- * largest cost that is in flight for one of them. */
+ * counter grows by the tokens that it is served, divided by its weight. A tenant that returns with
+ * nothing in flight is lifted to the least counter of those who wait, so that nobody saves up; one
+ * that has requests in flight keeps an arrear of one charge at most, so that it is not late for
+ * asking one at a time. The counters of two tenants that wait never differ by more than what one
+ * of them has in flight, the largest charge, and what may be given back of what is in flight. */
 #ifndef GATEWAY_STATE_FAIR_H
 #define GATEWAY_STATE_FAIR_H
 
@@ -41,7 +42,9 @@ struct fair {
 	size_t count, capacity;
 	struct heap heaps[FAIR_CLASSES]; /* of tenants that wait, by counter and id */
 	int64_t waiting;
-	int64_t left; /* the counter of the tenant that was the last to wait */
+	int64_t left;    /* the counter of the tenant that was the last to wait */
+	int64_t level;   /* the greatest that the least counter of those who wait has been */
+	int64_t largest; /* charge, in units of counters */
 };
 
 void fair_init(struct fair *fair);

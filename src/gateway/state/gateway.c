@@ -261,6 +261,27 @@ static int64_t until_of(const struct gateway *gateway, const struct gateway_call
 	return now_ms + wait_ms;
 }
 
+/* One more of the tenant's waits, or one less. */
+static void count_waiting(struct gateway *gateway, const struct gateway_call *call, int64_t more)
+{
+	int64_t before = call->tenant->waiting;
+
+	call->tenant->waiting += more;
+	gateway->waiting += more;
+	gateway->tenants_waiting += (call->tenant->waiting > 0) - (before > 0);
+}
+
+/* Too much waits here; but who has little of it may wait too, so that others' bursts do not shut
+ * it out. */
+static bool is_full(const struct gateway *gateway, const struct gateway_call *call)
+{
+	int64_t tenants = gateway->tenants_waiting + (call->tenant->waiting == 0);
+
+	return gateway->waiting >= 2 * WAITING_MOST ||
+	       (gateway->waiting >= WAITING_MOST &&
+	        call->tenant->waiting >= WAITING_MOST / tenants);
+}
+
 static void push(struct gateway *gateway, struct gateway_call *call, bool first)
 {
 	struct gateway_model *model = call->model;
@@ -275,7 +296,7 @@ static void push(struct gateway *gateway, struct gateway_call *call, bool first)
 	/* Nobody waited: what this one needs is news. */
 	gateway->news = gateway->news || tenant->waiting == 0;
 	fair_push(&model->queue, tenant, &call->item, first);
-	gateway->waiting++;
+	count_waiting(gateway, call, 1);
 	hungry(gateway, model);
 }
 
@@ -294,7 +315,7 @@ static void redirect_waiting(struct gateway *gateway, struct gateway_model *mode
 		struct gateway_call *call = call_of(item);
 		struct gateway_model *other = fallback_of(gateway, model, call->asker->tenant_id);
 		fair_remove(&model->queue, item);
-		gateway->waiting--;
+		count_waiting(gateway, call, -1);
 		if (other) {
 			call->model = other;
 			call->adapter[0] = '\0';
@@ -333,9 +354,11 @@ bool gateway_ask(struct gateway *gateway, struct gateway_call *call, int64_t now
 		gateway->counters.refused++;
 		return false;
 	}
-	if (gateway->waiting >= WAITING_MOST) {
+	if (is_full(gateway, call)) {
 		refusal_set(refusal, 503, "server_error", "queue_full",
-		            "%d requests are waiting here: try again later", WAITING_MOST);
+		            "%" PRId64 " requests are waiting here, %" PRId64
+		            " of them yours: try again later",
+		            gateway->waiting, call->tenant->waiting);
 		refusal->retry_after_s = 5;
 		gateway->counters.refused++;
 		return false;
@@ -465,7 +488,7 @@ static void place(struct gateway *gateway, struct gateway_call *call, struct gat
 
 	fair_remove(&call->model->queue, &call->item);
 	tenant->running++;
-	gateway->waiting--;
+	count_waiting(gateway, call, -1);
 	call->phase = CALL_SENT;
 	call->slot = slot;
 	call->sent_ms = now_ms;
@@ -565,7 +588,7 @@ void gateway_finish(struct gateway *gateway, struct gateway_call *call, int64_t 
 
 	if (call->phase == CALL_WAITING) {
 		fair_remove(&call->model->queue, &call->item);
-		gateway->waiting--;
+		count_waiting(gateway, call, -1);
 		gateway->news = gateway->news || call->model->queue.waiting == 0;
 		used = 0;
 	} else if (call->phase == CALL_SENT) {

@@ -73,6 +73,7 @@ struct gateway {
 	struct signin signin;
 	struct gateway_counters counters;
 	int64_t waiting, in_flight;
+	int64_t tenants_waiting;      /* that have something in a queue */
 	struct gateway_model *hungry; /* models whose queues are not empty, or were not */
 	int64_t shares_version;
 	bool news; /* something that the scheduler is to know at once has changed */

@@ -50,6 +50,7 @@ struct gateway_tenant {
 	int64_t id;
 	const Gateway__Tenant *said;
 	struct gateway_limits limits;
+	int64_t waiting; /* its requests in all queues */
 };
 
 struct names {

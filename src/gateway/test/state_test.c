@@ -53,6 +53,30 @@ static void a_tenant_with_ten_times_the_load_gets_no_more(void **state)
 	fair_free(&fair);
 }
 
+/* It always has one at its server, and seldom one that waits. */
+static void a_tenant_that_is_always_served_saves_one_charge_up(void **state)
+{
+	(void)state;
+	struct fair fair;
+	struct fair_item waits = { 0 }, item = { 0 };
+	fair_init(&fair);
+	struct fair_tenant *busy = fair_tenant(&fair, 1, FAIR_WEIGHT_ONE),
+			   *other = fair_tenant(&fair, 2, FAIR_WEIGHT_ONE);
+	busy->running = 1;
+	fair_push(&fair, other, &waits, false);
+	for (int i = 0; i < 1000; i++) {
+		fair_remove(&fair, &waits);
+		fair_charge(&fair, other, 100);
+		fair_push(&fair, other, &waits, false);
+	}
+	fair_push(&fair, busy, &item, false);
+	assert_true(fair_first(&fair) == &item);
+	assert_true(other->counter - busy->counter <= 200 * FAIR_WEIGHT_ONE);
+	fair_remove(&fair, &item);
+	fair_remove(&fair, &waits);
+	fair_free(&fair);
+}
+
 /* Of one tenant's queue the first that came is the next: ten times the load is ten times the
  * service. The same load in queues of two tenants is served in halves. */
 static void first_come_first_served_would_follow_the_load(void **state)
@@ -347,6 +371,7 @@ int main(void)
 		cmocka_unit_test(first_come_first_served_would_follow_the_load),
 		cmocka_unit_test(service_follows_weights),
 		cmocka_unit_test(a_tenant_that_was_away_saves_nothing_up),
+		cmocka_unit_test(a_tenant_that_is_always_served_saves_one_charge_up),
 		cmocka_unit_test(batches_wait_for_people),
 		cmocka_unit_test(what_was_served_elsewhere_counts),
 		cmocka_unit_test(limits_fill_within_a_minute),

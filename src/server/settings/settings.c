@@ -99,6 +99,8 @@ const struct setting settings[] = {
 	RANGED(scheduler, suspend_host_percent, RANGE_SUSPEND_HOST_PERCENT, true, "Most host memory of a node that suspended jobs may have for their GPU memory")
 	RANGED(scheduler, suspend_wait_ms, RANGE_SUSPEND_WAIT_MS, true, "A job that the scheduler suspended waits this long for its GPUs, or as long as the work that it would lose took if that is longer; then it starts again in the queue")
 	WORD(scheduler, consolidate, consolidations, "checkpointed", true, "Which running jobs may be moved to make room on one node")
+	RANGED(scheduler, deadline_risk_percent, RANGE_DEADLINE_RISK_PERCENT, true, "A job that will miss its deadline with at least this chance is told so, and when that changes; 0: never")
+	FLAG(scheduler, deadline_first, "false", true, "Whether such a job goes before the others of its priority in its tenant's queue")
 	FLAG(scheduler, enable_backfill, "true", true, "Whether later jobs may start before a promised one if they do not delay it")
 	FLAG(scheduler, check_possible, "false", true, "Whether a job that could never run on this cluster is refused (422) even if it does not request that check")
 	RANGED(scheduler, ageing_per_minute, RANGE_AGEING_PER_MINUTE, true, "Priority points added for each minute of waiting")

@@ -27,14 +27,6 @@ struct prefix_study {
 	int count;
 };
 
-bool prefix_is_asked(int argc, char **argv)
-{
-	for (int i = 1; i < argc; i++)
-		if (strcmp(argv[i], "--prefix") == 0)
-			return true;
-	return false;
-}
-
 static bool prefix_read_options(struct options *options, int argc, char **argv)
 {
 	static const struct option table[] = {

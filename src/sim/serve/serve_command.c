@@ -187,12 +187,22 @@ static int run_study(struct study *study)
 	return 0;
 }
 
+static bool has_option(int argc, char **argv, const char *name)
+{
+	for (int i = 1; i < argc; i++)
+		if (strcmp(argv[i], name) == 0)
+			return true;
+	return false;
+}
+
 int serve_main(int argc, char **argv)
 {
 	struct study study = { .options = { .gpus = 16 } };
 
-	if (prefix_is_asked(argc, argv))
+	if (has_option(argc, argv, "--prefix"))
 		return prefix_main(argc, argv);
+	if (has_option(argc, argv, "--tenants"))
+		return tenants_main(argc, argv);
 	if (!serve_read_options(&study.options, argc, argv) || !read_setup(&study) ||
 	    !options_policies(study.options.policies, serve_policies, SERVE_POLICIES,
 	                      serve_add_policy, &study))

@@ -2,11 +2,10 @@
 #ifndef SIM_SERVE_SERVE_COMMAND_H
 #define SIM_SERVE_SERVE_COMMAND_H
 
-#include <stdbool.h>
-
 int serve_main(int argc, char **argv);
 /* serve --prefix: replicas of one model, chosen by the beginnings of prompts. */
-bool prefix_is_asked(int argc, char **argv);
 int prefix_main(int argc, char **argv);
+/* serve --tenants: one model, and many tenants that ask it too much. */
+int tenants_main(int argc, char **argv);
 
 #endif

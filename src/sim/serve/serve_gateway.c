@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "base/number.h"
 #include "gateway/state/gateway.h"
 
 enum { QUEUE_MS = 86400000, NAME_MAX_LENGTH = 32 };
@@ -18,7 +19,9 @@ struct serve_call {
 
 struct serve_gateway {
 	struct gateway *gateway;
-	struct gateway_asker asker;
+	struct gateway_asker *askers; /* by tenant */
+	size_t tenants;
+	int64_t *weights; /* by tenant */
 	struct serve_call *calls;
 	size_t call_count;
 	int64_t *model_ids;
@@ -50,6 +53,14 @@ struct serve_gateway *serve_gateway_new(const struct serve_gateway_setup *setup)
 	for (size_t i = 0; i < setup->models; i++)
 		gateway->model_ids[i] = setup->model_ids[i];
 	gateway->model_count = setup->models;
+	gateway->tenants = setup->tenants;
+	gateway->askers = memory_zero(setup->tenants + 1, sizeof(*gateway->askers));
+	gateway->weights = memory_zero(setup->tenants + 1, sizeof(*gateway->weights));
+	for (size_t i = 0; i <= setup->tenants; i++) {
+		gateway->askers[i].tenant_id = (int64_t)i;
+		gateway->weights[i] =
+		    i > 0 && setup->weights ? setup->weights[i - 1] : FAIR_WEIGHT_ONE;
+	}
 	gateway->send = setup->send;
 	gateway->context = setup->context;
 	gateway->gateway = gateway_new(&settings);
@@ -63,6 +74,8 @@ void serve_gateway_free(struct serve_gateway *gateway)
 			gateway_finish(gateway->gateway, &gateway->calls[i].call, -1, -1, 0);
 	gateway_free(gateway->gateway);
 	free(gateway->calls);
+	free(gateway->askers);
+	free(gateway->weights);
 	free(gateway->model_ids);
 	free(gateway);
 }
@@ -101,6 +114,18 @@ void serve_gateway_routes(struct serve_gateway *gateway, const struct serve_rout
 		model->shared = true;
 		said.models[i] = model;
 	}
+	said.n_tenants = gateway->tenants;
+	said.tenants = arena_alloc(&arena, (said.n_tenants + 1) * sizeof(*said.tenants));
+	for (size_t i = 0; i < gateway->tenants; i++) {
+		Gateway__Tenant *tenant = arena_alloc(&arena, sizeof(*tenant));
+		char *name = arena_alloc(&arena, NAME_MAX_LENGTH);
+		gateway__tenant__init(tenant);
+		snprintf(name, NAME_MAX_LENGTH, "t%zu", i + 1);
+		tenant->tenant_id = (int64_t)i + 1;
+		tenant->name = name;
+		tenant->weight = gateway->weights[i + 1];
+		said.tenants[i] = tenant;
+	}
 	said.n_slots = count;
 	said.slots = arena_alloc(&arena, (count + 1) * sizeof(*said.slots));
 	for (size_t i = 0; i < count; i++) {
@@ -124,8 +149,9 @@ bool serve_gateway_ask(struct serve_gateway *gateway, size_t request,
 	struct refusal refusal;
 
 	INVARIANT(request < gateway->call_count && !at->open);
+	INVARIANT(asked->tenant <= gateway->tenants);
 	snprintf(at->name, sizeof(at->name), "m%" PRId64, asked->model_id);
-	at->call = (struct gateway_call){ .asker = &gateway->asker,
+	at->call = (struct gateway_call){ .asker = &gateway->askers[asked->tenant],
 		                          .model_name = at->name,
 		                          .is_stream = true,
 		                          .prompt_tokens = asked->prompt,
@@ -139,6 +165,31 @@ bool serve_gateway_ask(struct serve_gateway *gateway, size_t request,
 void serve_gateway_serve(struct serve_gateway *gateway, int64_t now_ms)
 {
 	gateway_serve(gateway->gateway, now_ms);
+}
+
+void serve_gateway_begun(struct serve_gateway *gateway, size_t request)
+{
+	gateway_begun(&gateway->calls[request].call);
+}
+
+int64_t serve_gateway_spread(const struct serve_gateway *gateway)
+{
+	const struct names *names = &gateway->gateway->names;
+	int64_t spread = 0;
+
+	for (size_t m = 0; m < names->model_count; m++) {
+		const struct fair *queue = &names->all_models[m]->queue;
+		int64_t least = INT64_MAX, most = INT64_MIN;
+		for (size_t i = 0; i < queue->count; i++) {
+			if (queue->all[i]->waiting == 0)
+				continue;
+			least = min64(least, queue->all[i]->counter);
+			most = max64(most, queue->all[i]->counter);
+		}
+		if (most > least)
+			spread = max64(spread, (most - least) / 1000);
+	}
+	return spread;
 }
 
 void serve_gateway_finish(struct serve_gateway *gateway, size_t request, int64_t prompt,

@@ -121,18 +121,25 @@ static int by_time(const void *a, const void *b)
 	return x->model - y->model;
 }
 
-bool serve_trace_read(struct serve_trace *trace, const char *models_path, const char *trace_path,
-                      int64_t first_models, struct error *error)
+bool serve_trace_read_kinds(struct serve_trace *trace, const char *models_path, struct error *error)
 {
-	struct csv models, requests;
-	double sum = 0;
+	struct csv models;
 
 	bool fine = csv_open(&models, models_path, error) && read_kinds(trace, &models, error);
 	csv_free(&models);
-	if (!fine)
+	return fine;
+}
+
+bool serve_trace_read(struct serve_trace *trace, const char *models_path, const char *trace_path,
+                      int64_t first_models, struct error *error)
+{
+	struct csv requests;
+	double sum = 0;
+
+	if (!serve_trace_read_kinds(trace, models_path, error))
 		return false;
-	fine = csv_open(&requests, trace_path, error) &&
-	       read_requests(trace, &requests, first_models, error);
+	bool fine = csv_open(&requests, trace_path, error) &&
+	            read_requests(trace, &requests, first_models, error);
 	csv_free(&requests);
 	if (!fine)
 		return false;

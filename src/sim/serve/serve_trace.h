@@ -39,6 +39,9 @@ struct serve_trace {
  * in any case. */
 bool serve_trace_read(struct serve_trace *trace, const char *models_path, const char *trace_path,
                       int64_t first_models, struct error *error);
+/* Reads the kinds alone. */
+bool serve_trace_read_kinds(struct serve_trace *trace, const char *models_path,
+                            struct error *error);
 void serve_trace_free(struct serve_trace *trace);
 
 /* Which kind a model is of. */

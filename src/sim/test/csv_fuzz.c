@@ -1,5 +1,6 @@
 /* csv_fuzz.c - whatever the bytes, a table is refused with a reason or read as a trace */
 #include "sim/serve/prefix_trace.h"
+#include "sim/serve/tenants_trace.h"
 #include "sim/trace/history.h"
 #include "sim/trace/openb.h"
 #include "sim/trace/philly.h"
@@ -52,6 +53,23 @@ static void read_as_prompts(const uint8_t *data, size_t size)
 	prefix_trace_free(&trace);
 }
 
+static void read_as_tenants(const uint8_t *data, size_t size,
+                            bool (*read)(struct tenants_trace *, struct csv *, struct error *))
+{
+	struct csv csv;
+	struct tenants_trace trace = { 0 };
+	struct error error = { 0 };
+	bool fine = csv_begin(&csv, "fuzz", data, size, &error) && read(&trace, &csv, &error);
+	INVARIANT(fine == (error.code == ERROR_NONE));
+	for (size_t i = 0; i < trace.rate_count; i++)
+		INVARIANT(trace.rates[i].per_s >= 0 && trace.rates[i].shape > 0);
+	for (size_t i = 0; i < trace.length_count; i++)
+		INVARIANT(trace.lengths[i].quantiles[0] <=
+		          trace.lengths[i].quantiles[QUANTILES - 1]);
+	csv_free(&csv);
+	tenants_trace_free(&trace);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void read_as(const uint8_t *data, size_t size,
@@ -75,5 +93,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	read_as_jobs(data, size);
 	read_as_history(data, size);
 	read_as_prompts(data, size);
+	read_as_tenants(data, size, tenants_read_rates);
+	read_as_tenants(data, size, tenants_read_lengths);
 	return 0;
 }
