@@ -42,8 +42,8 @@ def test_23_of_24_pods_of_2000_mib_fit_and_the_last_says_how_much_it_misses(api,
     pods.await_bound("m-", 23)
     [late] = [p["metadata"]["name"] for p in api.pods() if not p["spec"].get("nodeName")]
     await_that(lambda: "1932 MiB short" in unschedulable(api, late), "the number that was short")
-    events = [e for e in api.events if e["regarding"]["name"] == late]
-    assert events and events[0]["reason"] == "FailedScheduling"
+    await_that(lambda: any(e["reason"] == "FailedScheduling" and e["regarding"]["name"] == late
+                           for e in api.events), "an event")
     # One that ends makes room.
     api.finish_pod(api.bound("m-")[0]["metadata"]["name"])
     pods.await_bound("m-", 24)
@@ -380,7 +380,8 @@ def test_a_pod_gives_way_where_another_scheduler_bound_one_at_the_same_time(api,
     theirs["status"] = {"phase": "Running"}
     api.create("pods", theirs)
     await_that(lambda: api.pod("ours") is None, "an eviction")
-    assert any(event["reason"] == "CrossedBinding" for event in api.events)
+    await_that(lambda: any(event["reason"] == "CrossedBinding" for event in api.events),
+               "an event")
     api.create("pods", pod("ours-again", 2, owner="set"))
     await_that(lambda: unschedulable(api, "ours-again"), "an explanation")
     api.finish_pod("theirs")
