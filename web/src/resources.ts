@@ -362,6 +362,18 @@ export interface Split {
   memory_mb: number;
 }
 
+/** A tenant whose requests wait for a model. */
+export interface ModelWaiting {
+  /** The tenant; null: administrators. */
+  tenant_id: string | null;
+  /** Requests that wait. */
+  requests: number;
+  /** How long the oldest of them has waited. */
+  oldest_wait_ms: number;
+  /** Tokens that they are expected to take. */
+  tokens: number;
+}
+
 /** A model that is served, and how. */
 export interface Model {
   /** The model's id. */
@@ -462,6 +474,20 @@ export interface Model {
   coming_slots?: number;
   /** Slots that are stopping. */
   stopping_slots?: number;
+  /** How long the oldest request has waited in a gateway. */
+  oldest_wait_ms: number | null;
+  /** Streams that began to answer in the last minute, through gateways. */
+  answers_per_minute?: number;
+  /** The median time from a request to the first token of its stream, in the last minute. */
+  first_token_p50_ms: number | null;
+  /** What 99 of 100 streams did not exceed. */
+  first_token_p99_ms: number | null;
+  /** Tokens of all answers a second, in the last minute. */
+  tokens_per_second?: number;
+  /** Tenants whose requests wait in gateways, the longest wait first; for those who may see the model's tenant. */
+  waiting_tenants?: ModelWaiting[];
+  /** Where a gateway serves it; null: none is connected that says so. */
+  gateway_url: string | null;
   /** Failed loads and lost slots in a row. */
   failures: number;
   /** When the last of them was. */

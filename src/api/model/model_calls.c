@@ -51,8 +51,11 @@ static void model_show(struct engine_request *engine)
 		    catalogue_get(catalogue, RECORD_MODEL, showing->ids[i], 0);
 		if (!model)
 			continue;
+		struct serving_model seen;
+		serving_look(&request->service->serving, model->id, &seen);
 		model_json_write(
 		    &request->json, model, &showing->loads[i],
+		    &(struct model_service){ &seen, serving_url(&request->service->serving, NULL) },
 		    slot_view_owns(&request->service->roster, &request->identity, model),
 		    &engine->arena);
 		shown++;

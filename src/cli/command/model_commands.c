@@ -62,6 +62,10 @@ static const struct column columns[] = {
 	COLUMN("MIN-MAX", model_range, .right = true),
 	FIELD_COLUMN("ACTIVE", "active_requests", .right = true),
 	FIELD_COLUMN("WAITING", "waiting_requests", .right = true),
+	FIELD_COLUMN("OLDEST-MS", "oldest_wait_ms", .right = true, .extra = true),
+	FIELD_COLUMN("FIRST-TOKEN-MS", "first_token_p50_ms", .right = true, .extra = true),
+	FIELD_COLUMN("P99-MS", "first_token_p99_ms", .right = true, .extra = true),
+	FIELD_COLUMN("TOKENS/S", "tokens_per_second", .right = true, .extra = true),
 	FIELD_COLUMN("FAILURES", "failures", .right = true, .extra = true),
 	FIELD_COLUMN("MESSAGE", "message", .shrinks = true, .extra = true),
 };
