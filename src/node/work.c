@@ -60,6 +60,7 @@ void work_remove(struct local_node *node, struct work *work)
 	node->work_count--;
 	memmove(node->works + at, node->works + at + 1,
 	        (node->work_count - at) * sizeof(struct work *));
+	buffer_free(&work->crowded);
 	arena_free(&work->arena);
 	free(work);
 }

@@ -616,6 +616,8 @@ export interface Gpu {
   claimed_memory: number;
   /** Memory that others use. */
   foreign_memory: number;
+  /** External memory that no process explains and that came while tasks ran there. */
+  unexplained_memory: number;
   /** Memory that the driver keeps. */
   overhead_memory: number;
   /** The reserved share of the GPU, from 0 to 1. */
@@ -933,6 +935,8 @@ export interface UsageIncludingChildren {
 
 /** What a tenant itself used in a period. */
 export interface Report {
+  /** Of the line: the same whenever the same period of the same tenant is exported. */
+  id: string;
   /** The tenant. */
   tenant_id: string;
   /** The tenant's name. */

@@ -19,6 +19,7 @@ struct service_settings {
 	bool allow_unix_user;                  /* tenants may be given Unix users */
 	bool direct_leases;                    /* over REST; else gateways alone ask models */
 	bool job_recipients;                   /* jobs may say who is told about them */
+	const char *job_recipients_only;       /* of these domains and addresses; empty: any */
 	bool allow_private_webhooks;           /* and webhooks in a private network */
 	int64_t default_limit, limit_max;      /* of listings: 50, 1000 */
 	const char *version;                   /* of the program */

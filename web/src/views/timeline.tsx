@@ -2,9 +2,10 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { nodes } from "../cluster";
 import { clock, duration, memory, plural } from "../format";
-import { future } from "../future";
+import { future, windowSpans } from "../future";
 import { Choice, Head, TenantTag, Wrong } from "../parts/common";
 import { useResource } from "../resource";
+import type { Window } from "../resources";
 import { choice } from "../route";
 import { go } from "../route";
 import { now, tenants } from "../state";
@@ -198,13 +199,20 @@ function useFuture(shown: Shown, wanted: boolean): Shown {
   const running = useResource<{ jobs: Job[] }>("/jobs?state=running&limit=200", ["jobs"]);
   const queue = useResource<Job[]>("/scheduler/queue?limit=50", ["jobs", "nodes"]);
   const promises = useResource<Decision[]>("/scheduler/decisions?type=promise&limit=100", ["jobs"]);
+  const windows = useResource<{ windows: Window[] }>("/windows", ["nodes"]).data.value?.windows;
   const jobs = running.data.value?.jobs;
   const waiting = queue.data.value;
   const told = promises.data.value;
   const tick = Math.floor(now.value / 5000);
   return useMemo(() => {
     if (!wanted) return shown;
-    const spans = future(shown.spans, jobs ?? [], waiting ?? [], told ?? [], now.peek());
+    const gpus = nodes
+      .peek()
+      .flatMap((node) => node.gpus.peek().map((gpu) => ({ uuid: gpu.uuid, node: node.name })));
+    const spans = [
+      ...future(shown.spans, jobs ?? [], waiting ?? [], told ?? [], now.peek()),
+      ...windowSpans(windows ?? [], gpus),
+    ];
     const last = Math.max(shown.to, ...spans.map((one) => Date.parse(one.to ?? "")));
     const most = shown.to + (shown.to - shown.from) * AHEAD;
     return {
@@ -212,7 +220,7 @@ function useFuture(shown: Shown, wanted: boolean): Shown {
       spans: [...shown.spans.map((one) => ({ ...one, to: one.to ?? iso(now.peek()) })), ...spans],
       to: Math.min(last + 1000, most),
     };
-  }, [shown.spans, shown.from, tick, jobs, waiting, told, wanted]);
+  }, [shown.spans, shown.from, tick, jobs, waiting, told, windows, wanted]);
 }
 
 function iso(time: number): string {
