@@ -488,6 +488,7 @@ bool service_reload(struct service *service, const struct service_settings *sett
 	service->settings.check_possible = settings->check_possible;
 	service->settings.allow_unix_user = settings->allow_unix_user;
 	service->settings.allow_private_webhooks = settings->allow_private_webhooks;
+	service->settings.session_idle_ms = settings->session_idle_ms;
 	service->settings.job_recipients = settings->job_recipients;
 	set_recipients(service, settings);
 	agents_advise(service->agents, &settings->advice);

@@ -445,6 +445,10 @@ void work_event(struct local_node *node, enum input_kind kind, const struct work
 	case INPUT_ACTIVE:
 		work->active = max64(event->active, 0);
 		break;
+	case INPUT_SESSION:
+		work->busy_ms = node->now_ms;
+		work->idle_told = false;
+		break;
 	case INPUT_CHECKPOINT:
 		if (work->kept.phase == WORK_RUNNING && !work->kept.slot) {
 			struct change change = change_of(work, CHANGE_CHECKPOINT);

@@ -145,6 +145,7 @@ static void make_service(struct wiring *wiring, const struct config *config)
 		.secret_keys = wiring->secret_keys,
 		.check_possible = config->scheduler.check_possible,
 		.direct_leases = config->models.direct_leases,
+		.session_idle_ms = config->sessions.idle_minutes * 60000,
 		.job_recipients = config->notifications.job_recipients,
 		.job_recipients_only = config->notifications.job_recipients_only,
 		.allow_private_webhooks = config->notifications.allow_private_addresses,

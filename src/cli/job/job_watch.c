@@ -342,6 +342,9 @@ static int stay(struct watching *watching)
 			if (watching->watch->output)
 				start_tails(watching);
 		}
+		if (watching->watch->until_running &&
+		    strcmp(member_text(watching->job, "state"), "running") == 0)
+			return CLI_FINE;
 		if (job_is_over(member_text(watching->job, "state")) && !has_tails(watching))
 			return code_of(watching);
 		if (ferror(stdout))

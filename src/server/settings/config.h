@@ -72,6 +72,9 @@ struct config {
 		bool direct_leases;
 	} models;
 	struct {
+		int64_t idle_minutes;
+	} sessions;
+	struct {
 		bool enable, kai_queues;
 		const char *kubeconfig_path, *context, *default_tenant, *namespace;
 		struct texts scheduler_names, tenants;

@@ -199,6 +199,8 @@ const struct setting settings[] = {
 
 	FLAG(models, direct_leases, "true", false, "Whether `POST /api/v1/models/ID/leases` gives addresses of slots with their keys; if not, models are asked through gateways alone")
 
+	INTEGER(sessions, idle_minutes, 0, 10080, "0", true, "An interactive session ends after this time without input and output, and says so a minute before; 0 is never")
+
 	FLAG(kubernetes, enable, "false", false, "Whether pods of a Kubernetes cluster that name this scheduler are scheduled")
 	TEXT_OF(kubernetes, kubeconfig_path, "", false, "The kubeconfig with the cluster and the account; if empty, those of the pod that the scheduler runs in")
 	TEXT_OF(kubernetes, context, "", false, "Context of the kubeconfig; if empty, its current one")
