@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import tarfile
+import tempfile
 
 import pytest
 
@@ -64,9 +65,10 @@ def test_the_same_files_are_the_same_image(root, tmp_path):
 @pytest.mark.skipif(not shutil.which("podman") or os.geteuid() != 0, reason="needs podman and root")
 def test_a_runtime_loads_it(root, tmp_path):
     image = pack(root, tmp_path / "image.tar")
-    storage = ["podman", "--root", tmp_path / "storage", "--runroot", tmp_path / "run",
-               "--storage-driver", "vfs"]
-    loaded = subprocess.run([*storage, "load", "-i", image], capture_output=True, text=True,
-                            timeout=120)
+    with tempfile.TemporaryDirectory(prefix="oci-") as short:  # podman wants at most 50 letters
+        storage = ["podman", "--root", f"{short}/storage", "--runroot", f"{short}/run",
+                   "--storage-driver", "vfs"]
+        loaded = subprocess.run([*storage, "load", "-i", image], capture_output=True, text=True,
+                                timeout=120)
     assert loaded.returncode == 0, loaded.stderr
     assert "test-of-images:1" in loaded.stdout
