@@ -45,7 +45,7 @@ static bool check_meta(const struct sched *sched, const struct meta_record *meta
 		meta->last_gpu_id,   meta->last_job_id,    meta->last_reservation_id,
 		meta->last_model_id, meta->last_start,     meta->last_decision_id,
 		meta->last_event,    meta->last_run_id,    meta->last_class_id,
-		meta->last_guest_id
+		meta->last_guest_id, meta->last_window_id
 	};
 
 	if (meta->id != 1 || sched->written_meta.id != 0)
@@ -314,7 +314,8 @@ static bool record_check_check_slot(const struct sched *sched, const struct slot
 	if (!within(slot->concurrency, 1, CONCURRENCY_MAX) || !is_time(slot->ordered_ms) ||
 	    !is_time(slot->overdue_ms) || !is_time(slot->ready_ms) || !is_time(slot->used_ms) ||
 	    !within(slot->closing_for, 0, sched->meta.last_model_id) ||
-	    (slot->closing_for != 0 && slot->state != SLOT_READY))
+	    (slot->closing_for != 0 && slot->state != SLOT_READY) ||
+	    (slot->evicted && slot->state != SLOT_READY && slot->state != SLOT_STOPPING))
 		return corrupt(error, "slot", slot->id, "with a number that cannot be");
 	return true;
 }
@@ -371,6 +372,21 @@ static bool check_guest(const struct sched *sched, const struct guest_record *gu
 	return demand_check("", guest->rules, guest->marks, "", error);
 }
 
+static bool check_window(const struct sched *sched, const struct window_record *window,
+                         struct error *error)
+{
+	if (!within(window->id, 1, sched->meta.last_window_id) ||
+	    windows_named(&sched->cluster.windows, window->name) ||
+	    sched->cluster.windows.count == WINDOWS_MAX)
+		return corrupt(error, "window", window->id,
+		               "under an id or a name that it cannot have");
+	if (window->tenant_id != 0 && !tenants_find(&sched->tenants, window->tenant_id))
+		return corrupt(error, "window", window->id, "for a tenant that is not there");
+	if (!is_time(window->made_ms))
+		return corrupt(error, "window", window->id, "with a time that cannot be");
+	return window_check(window, error);
+}
+
 bool record_check(const struct sched *sched, enum record_kind kind, const void *record,
                   struct error *error)
 {
@@ -403,6 +419,8 @@ bool record_check(const struct sched *sched, enum record_kind kind, const void *
 		return check_node_class(sched, record, error);
 	case RECORD_GUEST:
 		return check_guest(sched, record, error);
+	case RECORD_WINDOW:
+		return check_window(sched, record, error);
 	default:
 		return true;
 	}

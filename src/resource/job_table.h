@@ -187,6 +187,13 @@ FIELD(begin, .label = "Begin", .help = "The job does not start before",
 	.option = { .name = "--begin", .argument = "TIME",
 		.help = "do not start before: 2030-01-31T12:00:00Z, or 2h from now" },
 	.form = { .section = SECTION_TIME })
+FIELD(window, .label = "Window",
+	.help = "The window that the job runs in: it starts there alone, and while it is open",
+	.kind = VALUE_TEXT, .most = 64, .plain = true, .empty = EMPTY_OMITTED, .since = "0.2",
+	.setter = SET_AT_CREATION, STORED(RECORD_JOB, struct job_record, window),
+	.proto = { .request = 61, .reply = 95 },
+	.option = { .name = "--window", .argument = "NAME", .help = "run in this window ('gpu-cli reserve' lists them)" },
+	.form = { .section = SECTION_TIME })
 FIELD(checkpoint_enabled, .label = "Checkpoints",
 	.help = "The job saves its work, so it may be moved",
 	.kind = VALUE_FLAG, .initial = "false", .setter = SET_AT_CREATION,

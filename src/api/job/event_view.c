@@ -15,6 +15,7 @@ enum event_topic event_topic(enum event_kind kind)
 	case EVENT_RELEASE_LATE:
 	case EVENT_NODE_MISREPORTED:
 	case EVENT_CLOCK_MOVED:
+	case EVENT_WINDOW_CHANGED:
 		return TOPIC_NODES;
 	case EVENT_TENANT_CHANGED:
 		return TOPIC_TENANTS;

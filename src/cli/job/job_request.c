@@ -160,33 +160,6 @@ static bool read_after(struct session *session, const struct resource_field *fie
 	return true;
 }
 
-/* A moment, or a duration from now. */
-static bool read_moment(struct session *session, const struct resource_field *field, json_t *job,
-                        struct error *error)
-{
-	const char *text = value_of(session, field->option.name);
-	struct buffer moment = { 0 };
-	int64_t ms;
-	if (!text)
-		return true;
-	if (strncmp(text, "now+", 4) == 0)
-		text += 4;
-	if (calendar_read(text_of(text), &ms)) {
-		json_object_set_new(job, field->name, json_string(text));
-		return true;
-	}
-	if (!duration_read(text_of(text), 10000 * DAY_MS, &ms))
-		return error_set(
-		    error, ERROR_INVALID,
-		    "invalid %s '%.40s': expected a time such as 2030-01-31T12:00:00Z, "
-		    "or from now, such as 2h30m",
-		    field->option.name, text);
-	calendar_print(&moment, clock_unix_ms() + ms);
-	json_object_set_new(job, field->name, json_string(moment.data));
-	buffer_free(&moment);
-	return true;
-}
-
 static bool read_script(const char *path, struct buffer *text, struct error *error)
 {
 	char data[8192];
@@ -288,8 +261,8 @@ static const struct special_field special_fields[] = {
 	{ "environment", read_variables },
 	{ "secret_environment", read_variables },
 	{ "depends_on", read_after },
-	{ "begin", read_moment },
-	{ "deadline", read_moment },
+	{ "begin", field_request_moment },
+	{ "deadline", field_request_moment },
 	{ NULL, NULL },
 };
 

@@ -639,6 +639,7 @@ void cluster_count(struct cluster *cluster)
 
 void cluster_free(struct cluster *cluster)
 {
+	windows_free(&cluster->windows);
 	for (size_t i = 0; i < cluster->node_count; i++) {
 		struct node *node = cluster->nodes[i];
 		while (node->guest_count > 0)

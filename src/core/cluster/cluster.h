@@ -4,6 +4,7 @@
 
 #include "base/bitset.h"
 #include "base/map.h"
+#include "core/cluster/window.h"
 #include "core/record/command.h"
 #include "core/record/record.h"
 
@@ -40,6 +41,7 @@ struct gpu {
 	int64_t promised_ms;    /* from when a promise counts on it; INT64_MAX: none does */
 	int64_t promised_to;    /* the job of that promise */
 	int64_t kept_for; /* the model whose slots alone are placed here; 0: all. See rotation.h */
+	uint64_t windows; /* that it is in: a bit for each, by its place in cluster.windows */
 	int64_t mark_mib; /* scratch of a search for victims; see clear.c */
 	int32_t mark_owners, mark_whole;
 	int counted_type; /* what scarcity.c counted of it as free, and where */
@@ -110,10 +112,12 @@ struct node {
 	struct node_offer offer;
 	uint64_t version; /* another number when a task that starts now finds something else */
 	bool dirty;       /* to be written */
-	int rack;       /* number of its rack among all racks, by name; 0: none; of cluster_order */
-	int promised;   /* GPUs of it that a promise counts on */
-	int64_t active; /* requests in flight in its slots */
-	int cold;       /* slots on it that may be evicted; see evict.h */
+	int rack;     /* number of its rack among all racks, by name; 0: none; of cluster_order */
+	int promised; /* GPUs of it that a promise counts on */
+	uint64_t windows;                     /* that all of it is in, with its GPUs; as for GPUs */
+	bool in_windows;                      /* it, or a GPU of it */
+	int64_t active;                       /* requests in flight in its slots */
+	int cold;                             /* slots on it that may be evicted; see evict.h */
 	int64_t cold_reload_ms, cold_used_ms; /* the least of those */
 	int cold_span;                        /* the most GPUs that one of those is on */
 	uint64_t least_search;                /* the search that `least` is of; see evict_find.c */
@@ -143,7 +147,8 @@ struct cluster {
 	struct amounts total;  /* of online nodes: GPUs, CPU, host memory */
 	int64_t gpu_total;     /* GPUs counted in `total` */
 	int64_t smallest_mib;  /* usable memory of the smallest GPU counted in `total`; 0: none */
-	int kept_count;        /* GPUs kept for a model, or more; see gpu.kept_for */
+	struct windows windows;
+	int kept_count; /* GPUs kept for a model, or more; see gpu.kept_for */
 };
 
 struct node *cluster_node(const struct cluster *cluster, const char *name);
@@ -215,6 +220,12 @@ static inline bool gpu_is_open(const struct gpu *gpu, const struct config_record
 	return node_is_open(gpu->node) && gpu->r.present && gpu->r.healthy &&
 	       !(gpu->r.hot && config->enable_thermal) && !gpu->r.mig_mode &&
 	       gpu->r.capacity_mib > 0 && !gpu_is_over(gpu);
+}
+
+/* Whether a time alone, of a promise or a window, may keep something off its GPUs. */
+static inline bool node_is_spoken_for(const struct node *node)
+{
+	return node->promised > 0 || node->in_windows;
 }
 
 /* Availability. 'now': free at this moment; 'later': free once everything that

@@ -404,7 +404,7 @@ void index_restore(struct index *index, struct node *node, const struct config_r
 
 void index_promised(struct index *index, const struct node *node)
 {
-	bitset_assign(&index->promised, (size_t)node->rank, node->promised > 0);
+	bitset_assign(&index->promised, (size_t)node->rank, node_is_spoken_for(node));
 }
 
 void index_free(struct index *index)

@@ -308,6 +308,17 @@ void slot_close(struct sched *sched, struct slot *slot, const struct model *mode
 	replica_list(sched, slot->model);
 }
 
+void slot_evict(struct sched *sched, struct slot *slot)
+{
+	INVARIANT(slot->r.state == SLOT_READY && slot->linked);
+	end_closing(sched, slot);
+	slot->r.evicted = true;
+	sched_dirty_slot(sched, slot);
+	slot_settle(sched, slot);
+	replica_list(sched, slot->model);
+	slot_stop_drained(sched, slot->reservation->node);
+}
+
 void slot_open(struct sched *sched, struct slot *slot)
 {
 	INVARIANT(slot->r.state == SLOT_READY && slot->r.closing_for != 0);
@@ -429,10 +440,11 @@ void slot_stop_drained(struct sched *sched, struct node *node)
 {
 	int at = 0;
 
-	while (node->r.draining && at < node->reservation_count) {
+	while (at < node->reservation_count) {
 		struct slot *slot = node->reservations[at]->slot;
 		at++;
-		if (!slot || slot->active > 0 || slot->r.state == SLOT_STOPPING)
+		if (!slot || !(node->r.draining || slot->r.evicted) || slot->active > 0 ||
+		    slot->r.state == SLOT_STOPPING)
 			continue;
 		slot_stop(sched, slot, false);
 		at = 0;
@@ -559,8 +571,9 @@ static void set_routable(struct slot *slot)
 	struct model *model = slot->model;
 	const struct node *node = slot->reservation->node;
 	bool routable = slot->linked && slot->r.state == SLOT_READY && slot->r.closing_for == 0 &&
-	                node_is_open(node);
-	bool leaving = slot->linked && slot->r.state != SLOT_STOPPING && node->r.draining;
+	                !slot->r.evicted && node_is_open(node);
+	bool leaving =
+	    slot->linked && slot->r.state != SLOT_STOPPING && (node->r.draining || slot->r.evicted);
 	int32_t before = model->counts.routable;
 
 	if (slot->routable != routable) {

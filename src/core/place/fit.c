@@ -4,6 +4,7 @@
 #include "core/model/model.h"
 #include "core/place/placement.h"
 #include "core/place/rules.h"
+#include "core/place/window_rules.h"
 #include "core/queue/job.h"
 #include "core/tenant/fairshare.h"
 
@@ -159,6 +160,13 @@ static bool is_promised(const struct placement *placement, const struct search *
 	       !(search->job && promise_yields(placement, gpu->promised_to, search->job));
 }
 
+static bool is_closed_by_window(const struct placement *placement, const struct search *search,
+                                uint64_t windows)
+{
+	return windows != 0 && !search->ignore_windows &&
+	       windows_keep_off(placement, search, windows);
+}
+
 /* Kept for another model: only slots stay away. */
 static bool is_kept(const struct search *search, const struct gpu *gpu)
 {
@@ -170,7 +178,8 @@ bool fit_may_use(const struct placement *placement, const struct search *search,
 {
 	INVARIANT(search->shape != NULL);
 	if (!filter_allows(search->shape->filter, gpu) || !gpu_is_open(gpu, placement->config) ||
-	    is_promised(placement, search, gpu) || is_kept(search, gpu))
+	    is_promised(placement, search, gpu) || is_kept(search, gpu) ||
+	    is_closed_by_window(placement, search, gpu->windows))
 		return false;
 	if (search->shape->request.gpu_kind == GPU_WHOLE)
 		return gpu->books.claims == 0 &&
@@ -191,6 +200,8 @@ enum check place_check_gpu(const struct placement *placement, const struct searc
 	                       : check_shared(search, gpu, short_by);
 	if (check == CHECK_OK && is_kept(search, gpu))
 		return CHECK_PROMISE;
+	if (check == CHECK_OK && is_closed_by_window(placement, search, gpu->windows))
+		return CHECK_WINDOW;
 	return check == CHECK_OK && is_promised(placement, search, gpu) ? CHECK_PROMISE : check;
 }
 
@@ -238,5 +249,11 @@ enum check place_check_node(const struct placement *placement, const struct sear
 		*short_by = request->host_bytes - host;
 		return CHECK_HOST;
 	}
+	if (request->gpu_count > 0) /* its GPUs say whether windows keep it off */
+		return CHECK_OK;
+	if (is_closed_by_window(placement, search, node->windows) ||
+	    (*search->shape->filter->window &&
+	     (node->windows & search->shape->filter->window_bit) == 0))
+		return CHECK_WINDOW;
 	return CHECK_OK;
 }

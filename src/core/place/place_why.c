@@ -19,6 +19,7 @@ const char *check_name(enum check check)
 		[CHECK_SIZE] = "too small, even if it were empty",
 		[CHECK_CLAIM] = "free, but claimed",
 		[CHECK_PROMISE] = "free, but promised to another",
+		[CHECK_WINDOW] = "kept by a window",
 		[CHECK_CPU] = "too little CPU on the node",
 		[CHECK_HOST] = "too little host memory on the node",
 		[CHECK_COUNT] = "it fits, but too few such GPUs are on the node",

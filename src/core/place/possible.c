@@ -266,6 +266,7 @@ bool place_possible(struct placement *placement, const struct job *job, struct e
 		                 .view = VIEW_LATER,
 		                 .until_ms = INT64_MAX,
 		                 .ignore_promises = true,
+		                 .ignore_windows = true,
 		                 .empty = true };
 	if (!check_counts(placement->cluster, filter->demand, error))
 		return false;
@@ -307,7 +308,7 @@ static bool node_takes(struct placement *placement, struct model *model, const s
 	struct choice choice;
 
 	search.view = VIEW_LATER;
-	search.even = search.ignore_promises = true;
+	search.even = search.ignore_promises = search.ignore_windows = true;
 	node_copy_empty(&copy, node);
 	add_model_gpus(placement, model, &copy, figures);
 	for (int i = 0; i < model->shape_count; i++) {

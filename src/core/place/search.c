@@ -66,7 +66,7 @@ static void look_at(struct placement *placement, struct search *search, struct n
 	choice.linked = choice.promise_blocked = false;
 	if (search->rack && node->rack != search->rack)
 		return;
-	if (finding->scorer.cache && node->promised == 0)
+	if (finding->scorer.cache && !node_is_spoken_for(node))
 		choice.score = scorer_score(&finding->scorer, node);
 	else if (!place_on_node(placement, search, node, &choice))
 		choice.score = TOURNAMENT_NONE;
@@ -213,7 +213,7 @@ static void choose_best(struct placement *placement, struct search *search,
 
 	INVARIANT(fits && choice->score == finding->score);
 	if (choice->part_count > 1 && score_cache_serves(placement, search) &&
-	    finding->best->promised == 0)
+	    !node_is_spoken_for(finding->best))
 		order_by_place(choice);
 }
 

@@ -64,6 +64,46 @@ static void claim_host(struct node_copy *copy, const struct shape_request *reque
 	copy->node.host.claimed += request->host_bytes;
 }
 
+static int by_end(const void *a, const void *b)
+{
+	const struct leaving *x = a, *y = b;
+
+	if (x->end_ms != y->end_ms)
+		return x->end_ms < y->end_ms ? -1 : 1;
+	return x->node->rank - y->node->rank;
+}
+
+static void add_opening(struct forecast *forecast, const struct node *node, int64_t time_ms)
+{
+	array_reserve(forecast->openings, forecast->opening_capacity, forecast->opening_count + 1);
+	forecast->openings[forecast->opening_count++] =
+	    (struct leaving){ .end_ms = time_ms, .node = node, .whole = INT64_MAX };
+}
+
+/* When a window begins, its own may start there; when it ends, the others. */
+static void list_openings(struct forecast *forecast, const struct sched *sched)
+{
+	const struct windows *windows = &sched->cluster.windows;
+	int64_t now_ms = sched_now(sched);
+
+	for (int w = 0; w < windows->count; w++) {
+		struct window_time time = window_time(&windows->at[w]->r, now_ms);
+		for (size_t i = 0; i < sched->cluster.node_count; i++) {
+			const struct node *node = sched->cluster.nodes[i];
+			uint64_t in = node->windows;
+			for (int g = 0; g < node->gpu_count; g++)
+				in |= node->gpus[g]->windows;
+			if ((in >> w & 1) == 0 || time.begin_ms == INT64_MAX)
+				continue;
+			if (time.begin_ms > now_ms)
+				add_opening(forecast, node, time.begin_ms);
+			add_opening(forecast, node, time.end_ms);
+		}
+	}
+	if (forecast->opening_count > 1)
+		qsort(forecast->openings, forecast->opening_count, sizeof(struct leaving), by_end);
+}
+
 void forecast_make(struct forecast *forecast, const struct sched *sched)
 {
 	size_t most = sched->ends.count < FORECAST_ENDS ? sched->ends.count : FORECAST_ENDS;
@@ -73,12 +113,14 @@ void forecast_make(struct forecast *forecast, const struct sched *sched)
 	forecast->endings = memory_alloc(2 * most * sizeof(*forecast->endings));
 	forecast->ended = memory_zero(sched->cluster.node_count + 1, sizeof(*forecast->ended));
 	endings_list(forecast->endings, most, &sched->ends, sched_now(sched));
+	list_openings(forecast, sched);
 }
 
 void forecast_free(struct forecast *forecast)
 {
 	free(forecast->endings);
 	free(forecast->leavings);
+	free(forecast->openings);
 	free(forecast->ended);
 	*forecast = (struct forecast){ 0 };
 }
@@ -105,12 +147,26 @@ static void add_leavings(struct forecast *forecast, const struct ending *ending)
 	}
 }
 
+static void add_leaving(struct forecast *forecast, const struct leaving *leaving)
+{
+	array_reserve(forecast->leavings, forecast->leaving_capacity, forecast->leaving_count + 1);
+	forecast->leavings[forecast->leaving_count++] = *leaving;
+}
+
 /* The i-th leaving, or NULL if no more are looked at. */
 static const struct leaving *leaving_at(struct forecast *forecast, size_t i)
 {
-	while (i >= forecast->leaving_count && forecast->leaving_count < FORECAST_LEAVINGS &&
-	       forecast->next < forecast->count)
-		add_leavings(forecast, &forecast->endings[forecast->next++]);
+	while (i >= forecast->leaving_count && forecast->leaving_count < FORECAST_LEAVINGS) {
+		bool ends = forecast->next < forecast->count;
+		bool opens = forecast->next_opening < forecast->opening_count;
+		const struct leaving *opening = forecast->openings + forecast->next_opening;
+		if (opens && (!ends || opening->end_ms <= forecast->endings[forecast->next].end_ms))
+			add_leaving(forecast, &forecast->openings[forecast->next_opening++]);
+		else if (ends)
+			add_leavings(forecast, &forecast->endings[forecast->next++]);
+		else
+			break;
+	}
 	return i < forecast->leaving_count ? &forecast->leavings[i] : NULL;
 }
 
@@ -383,6 +439,7 @@ static int64_t find_start(struct outlook *outlook, struct forecast *forecast, in
 		if (!may_take(outlook, leaving))
 			continue;
 		copy_as_of(&copy, leaving->node, leaving->end_ms, sched_now(outlook->sched));
+		outlook->search.start_ms = start_after(leaving);
 		if (!note_room(outlook, &copy.node))
 			continue;
 		if (start_after(leaving) > latest_ms || attempts++ == ATTEMPTS_MAX)
@@ -441,6 +498,7 @@ bool forecast_holds(struct sched *sched, struct job *job, const struct promise_r
 {
 	struct search search = search_for(sched, job);
 	const struct shape *shape = search.shape;
+	search.start_ms = promise->start_ms;
 	int64_t parts =
 	    shape->split_gpus > 0 ? shape->split_gpus : shape->tasks * shape->request.gpu_count;
 	int64_t to, count = promise->parts.count;

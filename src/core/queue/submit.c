@@ -95,6 +95,31 @@ static bool check_tasks(const struct job_record *job, struct error *error)
 	return true;
 }
 
+/* The window that it names is there, and its tenant may use it. */
+static bool check_window(const struct sched *sched, const struct job_record *job,
+                         struct error *error)
+{
+	const struct tenant *tenant = tenants_find(&sched->tenants, job->tenant_id);
+
+	if (!*job->window)
+		return true;
+	const struct window *window = windows_named(&sched->cluster.windows, job->window);
+	if (!window)
+		return error_set(error, ERROR_NOT_FOUND, "there is no window %.64s", job->window);
+	if (window->r.maintenance)
+		return error_set(error, ERROR_INVALID,
+		                 "nothing runs in the window %.64s: it is for maintenance",
+		                 job->window);
+	if (job->gpu_kind == GPU_NONE && !*window->r.nodes)
+		return error_set(error, ERROR_IMPOSSIBLE,
+		                 "the window %.64s is on GPUs alone, and the job asks for none",
+		                 job->window);
+	while (tenant && window->r.tenant_id != 0 && tenant->r.id != window->r.tenant_id)
+		tenant = tenant->parent;
+	return tenant || error_set(error, ERROR_FORBIDDEN, "the window %.64s is for another tenant",
+	                           job->window);
+}
+
 /* What depends on the settings and the time. */
 static bool check_now(const struct sched *sched, const struct job_record *job, struct error *error)
 {
@@ -105,7 +130,7 @@ static bool check_now(const struct sched *sched, const struct job_record *job, s
 		return error_set(error, ERROR_INVALID, "the deadline has passed already");
 	if (job->deadline_ms > 0 && job->deadline_ms <= job->begin_ms)
 		return error_set(error, ERROR_INVALID, "the deadline is not after begin");
-	return true;
+	return check_window(sched, job, error);
 }
 
 static bool check_choices(const struct job_record *job, struct error *error)
@@ -235,6 +260,7 @@ bool job_check(const struct job_record *job, struct error *error)
 	       check_text(job->user, JOB_NAME_BYTES_MAX, "user", error) &&
 	       check_text(job->payload, PAYLOAD_MAX, "payload", error) &&
 	       check_text(job->gpu_models, JOB_NAME_BYTES_MAX, "gpu_model", error) &&
+	       check_text(or_empty(job->window), JOB_NAME_BYTES_MAX, "window", error) &&
 	       check_text(job->node_labels, 4 * JOB_NAME_BYTES_MAX, "labels", error) &&
 	       demand_check(or_empty(job->resources), or_empty(job->rules), or_empty(job->marks),
 	                    or_empty(job->node_class), error) &&
@@ -261,6 +287,7 @@ static struct job_record complete(const struct sched *sched, const struct job_re
 	job.rules = or_empty(job.rules);
 	job.marks = or_empty(job.marks);
 	job.node_class = or_empty(job.node_class);
+	job.window = or_empty(job.window);
 	if (job.priority == 0)
 		job.priority = sched->config.default_priority;
 	if (job.gpu_kind == GPU_FRACTION && job.fraction == WHOLE_GPU)

@@ -12,7 +12,7 @@
 	F(T, id) F(T, now_ms) F(T, term) F(T, last_tenant_id) F(T, last_node_id) F(T, last_gpu_id) \
 	F(T, last_job_id) F(T, last_reservation_id) F(T, last_decision_id) F(T, last_model_id)     \
 	F(T, last_start) F(T, last_event) F(T, timed_ms) F(T, promise_after_ms) F(T, last_run_id) \
-	F(T, last_class_id) F(T, last_guest_id)
+	F(T, last_class_id) F(T, last_guest_id) F(T, last_window_id)
 
 #define CONFIG_FIELDS(F, T)                                                                        \
 	F(T, id) F(T, policy, .words = &policy_words) F(T, enable_preemption) F(T, enable_gangs)   \
@@ -57,7 +57,7 @@
 	F(T, gpu_kind, .words = &gpu_kind_words) F(T, gpu_count) F(T, fraction) F(T, memory_mib)   \
 	F(T, cpu_milli) F(T, host_bytes) F(T, uneven, .width = 1) F(T, tasks) F(T, min_available)  \
 	F(T, split_gpus) F(T, preemptible) F(T, movable) F(T, gpu_models) F(T, node_labels)        \
-	F(T, resources) F(T, rules) F(T, marks) F(T, node_class)                                   \
+	F(T, resources) F(T, rules) F(T, marks) F(T, node_class) F(T, window)                      \
 	F(T, closeness, .words = &closeness_words) F(T, closeness_required)                        \
 	F(T, lease_loss, .words = &lease_loss_words) F(T, max_runtime_ms) F(T, deadline_ms)        \
 	F(T, estimate_ms)                                                                          \
@@ -96,7 +96,7 @@
 #define SLOT_FIELDS(F, T)                                                                          \
 	F(T, id) F(T, model_id) F(T, state, .words = &slot_state_words) F(T, address)              \
 	F(T, concurrency) F(T, fixed) F(T, adopted) F(T, ordered_ms) F(T, ready_ms) F(T, used_ms)     \
-	F(T, overdue_ms) F(T, closing_for)
+	F(T, overdue_ms) F(T, closing_for) F(T, evicted)
 
 #define RESERVATION_FIELDS(F, T)                                                                   \
 	F(T, id) F(T, job_id) F(T, task) F(T, model_id) F(T, node_id) F(T, phase, .words = &phase_words)          \
@@ -143,6 +143,11 @@
 
 #define MARGIN_FIELDS(F, T) F(T, id) F(T, margin) F(T, promised) F(T, kept) F(T, likely)
 
+#define WINDOW_FIELDS(F, T)                                                                        \
+	F(T, id) F(T, name) F(T, reason) F(T, user) F(T, maintenance) F(T, tenant_id)              \
+	F(T, start_ms) F(T, length_ms) F(T, repeat, .words = &window_repeat_words) F(T, nodes)     \
+	F(T, gpus) F(T, lead_ms) F(T, evict) F(T, grace_ms) F(T, made_ms) F(T, open)
+
 #define DECISION_FIELDS(F, T)                                                                      \
 	F(T, id) F(T, time_ms) F(T, kind, .words = &decision_words) F(T, job_id) F(T, tenant_id)   \
 	F(T, tasks) F(T, for_job_id) F(T, model_id) F(T, slot_id) F(T, for_model_id) F(T, score) F(T, premium_milli) F(T, candidates) F(T, until_ms)                   \
@@ -175,6 +180,7 @@ const struct record_type record_types[RECORD_KINDS] = {
 	[RECORD_TRIAL] = RECORD_TYPE("trial", 1, struct trial_record, TRIAL_FIELDS),
 	[RECORD_MARGIN] = RECORD_TYPE("margin", 1, struct margin_record, MARGIN_FIELDS),
 	[RECORD_ACCURACY] = RECORD_TYPE("accuracy", 1, struct accuracy_record, ACCURACY_FIELDS),
+	[RECORD_WINDOW] = RECORD_TYPE("window", 1, struct window_record, WINDOW_FIELDS),
 	[RECORD_DECISION] = RECORD_TYPE("decision", 1, struct decision_record, DECISION_FIELDS),
 	[RECORD_RUN] = RECORD_TYPE("run", 1, struct run_record, RUN_FIELDS),
 	[RECORD_PRICE] = RECORD_TYPE("price", 2, struct price_record, PRICE_FIELDS),

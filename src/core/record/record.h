@@ -33,6 +33,7 @@ enum record_kind {
 	RECORD_TRIAL,
 	RECORD_MARGIN,
 	RECORD_ACCURACY,
+	RECORD_WINDOW,
 	RECORD_DECISION, /* from here on: kept for readers, never loaded */
 	RECORD_RUN,
 	RECORD_PRICE,
@@ -52,6 +53,7 @@ struct meta_record {
 	int64_t promise_after_ms; /* expected starts are not looked at again before */
 	int64_t last_run_id;
 	int64_t last_class_id, last_guest_id;
+	int64_t last_window_id;
 };
 
 /* Settings. One row, id 1. */
@@ -176,6 +178,7 @@ struct job_record {
 	const char *rules;      /* about other tasks, one a line */
 	const char *marks;      /* by which rules select its tasks: "key=value", one a line */
 	const char *node_class; /* its tasks go to the nodes of this class alone */
+	const char *window;     /* its tasks start in this window alone; empty: any time */
 	int32_t closeness;
 	bool closeness_required;
 	int32_t lease_loss;
@@ -307,6 +310,7 @@ struct slot_record {
 	int64_t used_ms;     /* a request began or ended then, at the latest; see route.h */
 	int64_t overdue_ms;  /* loading: from then on others load beside it; 0: they may now */
 	int64_t closing_for; /* ready: takes no more requests, and goes for this model; 0: not */
+	bool evicted;        /* takes no more requests, and stops when it has none */
 };
 
 enum part_column { PART_GPU, PART_MIB, PART_SHARE, PART_MEASURED, PART_WHOLE, PART_WIDTH };
@@ -437,6 +441,28 @@ struct backoff_record {
 	int64_t priority; /* of the jobs that it holds for, at the most */
 };
 
+/* How a window repeats: every 24 hours, or every 7 days. */
+enum window_repeat { WINDOW_ONCE, WINDOW_DAILY, WINDOW_WEEKLY };
+
+/* A time in which nodes or GPUs are for some jobs alone, or for none. It is gone when its last
+ * time has passed. */
+struct window_record {
+	int64_t id;
+	const char *name, *reason, *user; /* user: who made it */
+	bool maintenance;                 /* nothing runs there */
+	int64_t tenant_id; /* whose jobs may run there, with those of the tenants below; 0: any
+	                      job that names the window */
+	int64_t start_ms, length_ms; /* of the first time */
+	int32_t repeat;              /* enum window_repeat */
+	const char *nodes; /* names, one a line: all that is on them, and all their GPUs */
+	const char *gpus;  /* UUIDs, one a line */
+	int64_t lead_ms;   /* work of unknown length does not start in that time before */
+	bool evict;        /* what still runs when it begins is stopped and queued again */
+	int64_t grace_ms;  /* evict: so long after it began */
+	int64_t made_ms;
+	bool open; /* as of the last command that let time pass; kept by the core */
+};
+
 /* Which nodes may take tasks of one class, as found by whoever knows what the class asks for. */
 struct node_class_record {
 	int64_t id;
@@ -538,10 +564,11 @@ enum evicted_column {
 };
 
 /* The names of the values of the enums above and in types.h. */
-extern const struct words policy_words, node_state_words, gpu_kind_words, closeness_words,
-    lease_loss_words, suspend_words, dependency_words, job_state_words, task_state_words,
-    phase_words, decision_words, runtime_words, slot_policy_words, keep_alive_words,
-    slot_state_words, request_end_words, task_notice_words, time_sharing_words, run_ending_words;
+extern const struct words window_repeat_words, policy_words, node_state_words, gpu_kind_words,
+    closeness_words, lease_loss_words, suspend_words, dependency_words, job_state_words,
+    task_state_words, phase_words, decision_words, runtime_words, slot_policy_words,
+    keep_alive_words, slot_state_words, request_end_words, task_notice_words, time_sharing_words,
+    run_ending_words;
 
 /* The descriptions, by kind. */
 extern const struct record_type record_types[RECORD_KINDS];

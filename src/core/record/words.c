@@ -4,6 +4,7 @@
 
 #define POLICY_NAME(symbol, name, ...) name,
 const struct words policy_words = WORDS(PLACEMENT_POLICIES(POLICY_NAME));
+const struct words window_repeat_words = WORDS("none", "daily", "weekly");
 const struct words node_state_words = WORDS("online", "unknown", "lost");
 const struct words gpu_kind_words = WORDS("none", "whole", "fraction", "memory", "uneven");
 const struct words closeness_words = WORDS("any", "nvlink", "node", "rack");

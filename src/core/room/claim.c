@@ -2,6 +2,7 @@
 #include "core/room/claim.h"
 
 #include "core/model/slot.h"
+#include "core/place/window_rules.h"
 #include "core/queue/job.h"
 #include "core/room/commit.h"
 #include "core/state.h"
@@ -10,7 +11,7 @@ bool claim_is_sound(const struct sched *sched, const struct reservation *claim)
 {
 	const struct node *node = claim->node;
 
-	if (!node_is_open(node) ||
+	if (!node_is_open(node) || window_keeps_off(&sched->placement, claim) ||
 	    (claim->cpu_milli > 0 && host_free_later(&node->cpu, node_cpu_milli(node)) < 0) ||
 	    (claim->host_bytes > 0 && host_free_later(&node->host, node_host_bytes(node)) < 0))
 		return false;

@@ -285,7 +285,7 @@ static void check_drained(const struct run *run, int64_t now_ms)
 		const struct job_state_record *state =
 		    keeper_find(keeper, RECORD_JOB_STATE, job->id, 0);
 		if (job_state_is_final((enum job_state)state->state) || job->begin_ms > now_ms ||
-		    waits_for_another(keeper, job) || !surely_fits(keeper, job))
+		    *job->window || waits_for_another(keeper, job) || !surely_fits(keeper, job))
 			continue;
 		struct buffer text = { 0 };
 		struct error error;
@@ -390,6 +390,18 @@ static void serve_all(struct run *run, struct generator *generator)
 		panic("%zu requests are left, and no models", run->router.count);
 }
 
+static void delete_windows(struct run *run, struct generator *generator)
+{
+	while (keeper_window_count(&run->keeper) > 0) {
+		struct command command = at_once(generator, COMMAND_REMOVE_WINDOW);
+		size_t before = keeper_window_count(&run->keeper);
+		command.id = keeper_window(&run->keeper, 0)->id;
+		run_command(run, &command);
+		if (keeper_window_count(&run->keeper) == before)
+			panic("window %lld cannot be deleted", (long long)command.id);
+	}
+}
+
 void drain(struct run *run, struct generator *generator)
 {
 	bool healed = false;
@@ -398,6 +410,7 @@ void drain(struct run *run, struct generator *generator)
 	lift_limits(run, generator);
 	heal_machines(run, generator);
 	release_holds(run, generator);
+	delete_windows(run, generator);
 	serve_all(run, generator);
 	for (int round = 0; round < ROUNDS && quiet < QUIET_ROUNDS; round++) {
 		struct command pass = at_once(generator, COMMAND_PASS);

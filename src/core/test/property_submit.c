@@ -263,6 +263,10 @@ bool generate_submit(struct generator *generator, struct command *command)
 		draw_depends(generator, &submit->job);
 	if (chance(random, generator->flavour.arrays))
 		draw_array(generator, submit);
+	size_t windows = keeper_window_count(generator->keeper);
+	if (windows > 0 && chance(random, 20))
+		submit->job.window =
+		    keeper_window(generator->keeper, random_below(random, windows))->name;
 	submit->hold = chance(random, 4);
 	submit->check_possible = chance(random, 85);
 	if (chance(random, 3))
