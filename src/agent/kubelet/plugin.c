@@ -70,7 +70,7 @@ static void find_given(const struct plugin *plugin, struct given *given)
 	given_find(given, plugin->settings.root);
 }
 
-/* The same for each container. */
+/* Gives each container what the node gives. */
 static void reply_allocated(const struct plugin *plugin, struct sockets_call *call, size_t count)
 {
 	Kubelet__AllocateResponse response = KUBELET__ALLOCATE_RESPONSE__INIT;
