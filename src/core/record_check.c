@@ -474,11 +474,16 @@ bool record_check_all(const struct sched *sched, struct error *error)
 			               "as removed, without a slot that it waits for");
 	for (size_t i = 0; i < sched->cluster.node_count; i++) {
 		const struct node *node = sched->cluster.nodes[i];
-		for (int g = 0; g < node->gpu_count; g++)
-			if (node->gpus[g]->books.whole_owners > 0 &&
-			    node->gpus[g]->books.owners - adopted_on(node->gpus[g]) > 1)
+		for (int g = 0; g < node->gpu_count; g++) {
+			const struct gpu_books *books = &node->gpus[g]->books;
+			if (books->whole_owners > 0 &&
+			    books->owners - adopted_on(node->gpus[g]) > 1)
 				return corrupt(error, "GPU", node->gpus[g]->r.id,
 				               "as given whole and shared");
+			if (books->compute.milli > WHOLE_GPU)
+				return corrupt(error, "GPU", node->gpus[g]->r.id,
+				               "with more than all of its compute given away");
+		}
 	}
 	return true;
 }

@@ -120,6 +120,10 @@ export interface Job {
   gpu_memory_mb: number | number[];
   /** A part of one GPU. */
   gpu_fraction: number | null;
+  /** With a part of one GPU, the share of its compute that each task has; without it, the tasks on a GPU take turns. */
+  gpu_compute: number | null;
+  /** With gpu_compute, how many processes of each task use its GPU: they divide its share evenly (default: 1). */
+  gpu_processes?: number;
   /** CPU cores for each task. */
   cpu_cores: number;
   /** Host memory for each task. */
@@ -616,6 +620,8 @@ export interface Gpu {
   overhead_memory: number;
   /** The reserved share of the GPU, from 0 to 1. */
   share: number;
+  /** Share of its compute that is reserved, from 0 to 1; 0: those on it take turns. */
+  compute_share?: number;
   /** True if it could be reserved whole now. */
   available: boolean;
   /** True if it is reserved whole. */
@@ -1120,6 +1126,29 @@ export const jobFields: Field[] = [
     digits: 3,
     least: 0,
     most: 1000,
+    setter: "creation",
+    section: "gpus",
+  },
+  {
+    name: "gpu_compute",
+    label: "GPU compute",
+    help: "With a part of one GPU, the share of its compute that each task has; without it, the tasks on a GPU take turns",
+    kind: "decimal",
+    unit: "GPUs",
+    digits: 3,
+    least: 0,
+    most: 1000,
+    setter: "creation",
+    section: "gpus",
+  },
+  {
+    name: "gpu_processes",
+    label: "GPU processes",
+    help: "With gpu_compute, how many processes of each task use its GPU: they divide its share evenly (default: 1)",
+    kind: "integer",
+    least: 0,
+    most: 48,
+    initial: "0",
     setter: "creation",
     section: "gpus",
   },

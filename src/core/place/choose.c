@@ -298,7 +298,8 @@ static int64_t count_tasks(struct placement *placement, struct search *search,
 		room[i] = !fits ? 0
 		          : request->gpu_kind == GPU_WHOLE
 		              ? 1
-		              : free_mib[i] / max64(fit_mib(request, gpu), 1);
+		              : min64(free_mib[i] / max64(fit_mib(request, gpu), 1),
+		                      fit_compute_room(placement, search, gpu));
 	}
 	if (request->gpu_kind == GPU_UNEVEN)
 		return min64(tasks, tasks_of_uneven(request, free_mib, node->gpu_count));

@@ -129,8 +129,11 @@ enum check {
 	CHECK_KEPT_OFF, /* by a rule of another */
 	CHECK_TOGETHER,
 	CHECK_SPREAD,
-	CHECK_WINDOW, /* kept by a window that is open, or begins before this would end */
-	CHECK_OK,     /* it fits */
+	CHECK_WINDOW,    /* kept by a window that is open, or begins before this would end */
+	CHECK_NO_SHARES, /* shares of compute are not given there */
+	CHECK_SHARING,   /* shared in the other way, or with another tenant: see compute.h */
+	CHECK_COMPUTE,   /* too little compute left */
+	CHECK_OK,        /* it fits */
 	CHECK_REASONS = CHECK_OK,
 };
 const char *check_name(enum check check);

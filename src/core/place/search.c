@@ -9,6 +9,8 @@
 static const struct bitset *later_set(const struct index *index,
                                       const struct shape_request *request)
 {
+	if (request->compute > 0) /* the sets are of those that take turns */
+		return &index->releasing;
 	switch (request->gpu_kind) {
 	case GPU_WHOLE:
 		return &index->later_whole[min64(request->gpu_count, INDEX_WHOLE_LEVELS - 1)];
@@ -32,7 +34,7 @@ struct scope place_scope(const struct placement *placement, const struct search 
 	INVARIANT(placement->index->built);
 	if (search->view == VIEW_LATER)
 		return (struct scope){ later_set(index, request), 1 };
-	switch (request->gpu_kind) {
+	switch (request->compute > 0 ? GPU_NONE : request->gpu_kind) {
 	case GPU_WHOLE:
 		level = min64(request->gpu_count, INDEX_WHOLE_LEVELS - 1);
 		return (struct scope){ &index->whole[level], INDEX_WHOLE_LEVELS - (int)level };

@@ -25,6 +25,7 @@ static void take_out(struct node_copy *copy, const struct reservation *reservati
 		books->used_mib -= max64(part->mib, part->measured_mib);
 		books->owners--;
 		books->whole_owners -= part->whole ? 1 : 0;
+		compute_sum_add(&books->compute, part, -1);
 	}
 	copy->node.cpu.used -= reservation->cpu_milli;
 	copy->node.host.used -= reservation->host_bytes;
@@ -51,11 +52,12 @@ static void copy_as_of(struct node_copy *copy, const struct node *node, int64_t 
 	}
 }
 
-static void claim_on(struct gpu *gpu, int64_t mib, bool whole)
+static void claim_on(struct gpu *gpu, const struct part *part)
 {
-	gpu->books.claimed_mib += mib;
+	gpu->books.claimed_mib += part->mib;
 	gpu->books.claims++;
-	gpu->books.whole_claims += whole ? 1 : 0;
+	gpu->books.whole_claims += part->whole ? 1 : 0;
+	compute_sum_add(&gpu->books.compute_claimed, part, 1);
 }
 
 static void claim_host(struct node_copy *copy, const struct shape_request *request)
@@ -263,7 +265,7 @@ static const struct bitset *free_nodes(const struct outlook *outlook)
 
 	if (outlook->search.shape->split_gpus > 0)
 		return &index->whole[1];
-	switch (request->gpu_kind) {
+	switch (request->compute > 0 ? GPU_NONE : request->gpu_kind) {
 	case GPU_WHOLE:
 		return &index->whole[min64(request->gpu_count, INDEX_WHOLE_LEVELS - 1)];
 	case GPU_FRACTION:
@@ -331,7 +333,7 @@ static int64_t settle_tasks(struct outlook *outlook, struct node_copy *copy, int
 		for (int i = 0; i < choice.part_count; i++) {
 			const struct part *part = &choice.parts[i];
 			add_row(rows, *task, part->gpu, part->mib, part->whole);
-			claim_on(part->gpu, part->mib, part->whole);
+			claim_on(part->gpu, part);
 		}
 		claim_host(copy, request);
 		placed++;
@@ -472,6 +474,7 @@ int64_t forecast_start(struct forecast *forecast, struct sched *sched, struct jo
 static bool rows_hold(struct sched *sched, const struct search *search, const struct node *node,
                       const struct promise_record *promise, int64_t from, int64_t to)
 {
+	const struct shape_request *request = &search->shape->request;
 	struct node_copy copy;
 	int64_t task = -1, short_by;
 
@@ -483,13 +486,16 @@ static bool rows_hold(struct sched *sched, const struct search *search, const st
 			if (place_check_node(&sched->placement, search, &copy.node, &short_by) !=
 			    CHECK_OK)
 				return false;
-			claim_host(&copy, &search->shape->request);
+			claim_host(&copy, request);
 			task = row[0];
 		}
 		if (place_check_gpu(&sched->placement, search, gpu, &short_by) != CHECK_OK ||
 		    gpu_free_later(gpu) < row[2])
 			return false;
-		claim_on(gpu, row[2], row[3] != 0);
+		claim_on(gpu, &(struct part){ .mib = row[2],
+		                              .whole = row[3] != 0,
+		                              .compute = row[3] != 0 ? 0 : request->compute,
+		                              .sharer = request->sharer });
 	}
 	return true;
 }

@@ -252,7 +252,7 @@ bool shape_is_plain(const struct shape *shape)
 	const struct shape_request *request = &shape->request;
 	bool linked = shape->closeness == CLOSE_NVLINK && shape->closeness_required;
 
-	if (shape->filter->demand || *shape->filter->window)
+	if (shape->filter->demand || *shape->filter->window || request->compute > 0)
 		return false;
 	switch (request->gpu_kind) {
 	case GPU_NONE:
@@ -282,6 +282,9 @@ static uint64_t hash_request(const struct shape_request *request)
 	hash = hash_combine(hash, (uint64_t)request->memory_mib);
 	hash = hash_combine(hash, (uint64_t)request->cpu_milli);
 	hash = hash_combine(hash, (uint64_t)request->host_bytes);
+	if (request->compute > 0)
+		hash = hash_combine(hash_combine(hash, (uint64_t)request->compute),
+		                    (uint64_t)request->sharer);
 	if (request->gpu_kind == GPU_UNEVEN)
 		hash = hash_combine(hash,
 		                    hash_bytes(request->uneven_mib, sizeof(request->uneven_mib)));
@@ -293,6 +296,7 @@ static bool same_request(const struct shape_request *a, const struct shape_reque
 	return a->gpu_kind == b->gpu_kind && a->gpu_count == b->gpu_count &&
 	       a->fraction == b->fraction && a->memory_mib == b->memory_mib &&
 	       a->cpu_milli == b->cpu_milli && a->host_bytes == b->host_bytes &&
+	       a->compute == b->compute && a->sharer == b->sharer &&
 	       memcmp(a->uneven_mib, b->uneven_mib, sizeof(a->uneven_mib)) == 0;
 }
 

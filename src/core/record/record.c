@@ -27,7 +27,8 @@
 	F(T, sharing_turn_ms) F(T, sharing_delay_ms) F(T, lease_ms) F(T, foreign_requeues)         \
 	F(T, loads_per_gpu) F(T, request_goal_ms) F(T, turn_wait_ms) F(T, slot_stay_ms) F(T, loading)                    \
 	F(T, suspend, .words = &suspend_words) F(T, suspend_host) F(T, suspend_wait_ms) \
-	F(T, deadline_risk) F(T, deadline_first)
+	F(T, deadline_risk) F(T, deadline_first) \
+	F(T, sharing_compute, .words = &sharing_compute_words) F(T, sharing_mixed)
 
 #define TENANT_FIELDS(F, T)                                                                        \
 	F(T, id) F(T, parent_id) F(T, name) F(T, payload) F(T, limit_gpu) F(T, limit_cpu)          \
@@ -65,7 +66,7 @@
 	F(T, array_id) F(T, array_index) F(T, array_limit)               \
 	F(T, array_first) F(T, array_last) F(T, array_count)                                       \
 	F(T, idempotency_key) F(T, user) F(T, submitted_ms) F(T, request_hash)          \
-	F(T, suspend, .words = &suspend_words) F(T, program)
+	F(T, suspend, .words = &suspend_words) F(T, program) F(T, compute) F(T, compute_processes)
 
 #define JOB_STATE_FIELDS(F, T)                                                                     \
 	F(T, id) F(T, state, .words = &job_state_words) F(T, held) F(T, queued_ms)                 \
@@ -371,6 +372,7 @@ static bool ranges_check(const struct config_record *config, struct error *error
 		RANGE(suspend_host, 0, 10 * RANGE_MOST(RANGE_SUSPEND_HOST_PERCENT)),
 		RANGED(suspend_wait_ms, RANGE_SUSPEND_WAIT_MS),
 		RANGE(deadline_risk, 0, 10 * RANGE_MOST(RANGE_DEADLINE_RISK_PERCENT)),
+		RANGE(sharing_compute, COMPUTE_NONE, COMPUTE_MPS),
 	};
 	for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++) {
 		if (!range_check(&ranges[i], error))

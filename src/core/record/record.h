@@ -100,6 +100,8 @@ struct config_record {
 	int64_t suspend_wait_ms;  /* a suspended job waits that long for its GPUs at the least */
 	int64_t deadline_risk; /* thousandths: chances to miss a deadline that are told; 0: none */
 	bool deadline_first;   /* such jobs go first in their tenant's queue */
+	int32_t sharing_compute; /* enum sharing_compute: of parts of GPUs that ask for none */
+	bool sharing_mixed;      /* tenants may share a GPU's compute with each other */
 };
 
 struct tenant_record {
@@ -198,6 +200,8 @@ struct job_record {
 	                       */
 	int32_t suspend;      /* enum suspend_consent */
 	int64_t program;      /* hash of what it runs: command and image; 0: unknown */
+	int32_t compute;      /* thousandths of its GPU's compute; 0: takes turns */
+	int32_t compute_processes; /* of a task, that divide it; 0: one */
 };
 
 struct job_state_record {
@@ -565,10 +569,10 @@ enum evicted_column {
 
 /* The names of the values of the enums above and in types.h. */
 extern const struct words window_repeat_words, policy_words, node_state_words, gpu_kind_words,
-    closeness_words, lease_loss_words, suspend_words, dependency_words, job_state_words,
-    task_state_words, phase_words, decision_words, runtime_words, slot_policy_words,
-    keep_alive_words, slot_state_words, request_end_words, task_notice_words, time_sharing_words,
-    run_ending_words;
+    closeness_words, lease_loss_words, suspend_words, sharing_compute_words, dependency_words,
+    job_state_words, task_state_words, phase_words, decision_words, runtime_words,
+    slot_policy_words, keep_alive_words, slot_state_words, request_end_words, task_notice_words,
+    time_sharing_words, run_ending_words;
 
 /* The descriptions, by kind. */
 extern const struct record_type record_types[RECORD_KINDS];

@@ -17,6 +17,7 @@ const struct words task_state_words = WORDS("pending", "placed", "running", "sto
 const struct words phase_words =
     WORDS("claim", "held", "live", "releasing", "suspending", "suspended", "waking", "resuming");
 const struct words suspend_words = WORDS("auto", "always", "never");
+const struct words sharing_compute_words = WORDS("none", "mps");
 const struct words decision_words =
     WORDS("start", "claim", "reclaim", "preempt", "move", "wait", "promise", "evicted", "lapsed",
           "gang", "grow", "evict", "load", "unload", "adopt", "fail", "share", "suspended",

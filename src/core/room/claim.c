@@ -7,6 +7,15 @@
 #include "core/room/commit.h"
 #include "core/state.h"
 
+/* Those that are on it once claims are served share it in one way. */
+static bool shares_are_sound(const struct gpu *gpu)
+{
+	struct compute_view later = compute_later(gpu);
+
+	return later.sum.parts == 0 || (gpu_gives_compute(gpu) && later.owners == later.sum.parts &&
+	                                compute_left(&later) >= 0);
+}
+
 bool claim_is_sound(const struct sched *sched, const struct reservation *claim)
 {
 	const struct node *node = claim->node;
@@ -22,7 +31,7 @@ bool claim_is_sound(const struct sched *sched, const struct reservation *claim)
 			return false;
 		if (claim->parts[i].whole
 		        ? books->owners > books->releasing_owners || books->claims > 1
-		        : books->whole_owners > books->whole_releasing)
+		        : books->whole_owners > books->whole_releasing || !shares_are_sound(gpu))
 			return false;
 	}
 	return true;

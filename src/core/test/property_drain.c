@@ -217,6 +217,16 @@ static bool has_labels(const struct node_record *node, const char *labels)
 	return true;
 }
 
+static bool gives_compute(const struct keeper *keeper, const struct node_record *node)
+{
+	for (size_t i = 0; i < keeper_gpu_count(keeper); i++) {
+		const struct gpu_record *gpu = keeper_gpu(keeper, i);
+		if (gpu->node_id == node->id && *gpu->mig_parent)
+			return false;
+	}
+	return has_labels(node, NODE_COMPUTE_SHARES "=mps");
+}
+
 /* How many of the job's tasks, or of its GPUs where it is split, surely fit the
  * empty node. */
 static int64_t count_fits(const struct keeper *keeper, const struct node_record *node,
@@ -234,6 +244,8 @@ static int64_t count_fits(const struct keeper *keeper, const struct node_record 
 	if (job->split_gpus > 0)
 		return by_cpu > 0 && by_host > 0 ? count_tasks(keeper, node, job, 1) : 0;
 	fits = min64(min64(by_cpu, by_host), job->tasks);
+	if (job->compute > 0) /* one, at the least, where all GPUs give shares */
+		fits = gives_compute(keeper, node) ? min64(fits, 1) : 0;
 	if (job->gpu_kind != GPU_NONE)
 		fits = min64(fits, count_tasks(keeper, node, job, job->gpu_count));
 	else if (*job->gpu_models && count_tasks(keeper, node, job, 1) == 0)

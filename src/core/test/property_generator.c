@@ -232,6 +232,8 @@ struct command generator_config(struct generator *generator)
 	config.search_width = chance(random, 50) ? 256 : between(random, 1, 8);
 	config.search_pause_us = chance(random, 50) ? 0 : between(random, 0, 1000);
 	config.suspend = (int32_t)between(random, 0, 2);
+	config.sharing_compute = chance(random, 20) ? COMPUTE_MPS : COMPUTE_NONE;
+	config.sharing_mixed = chance(random, 30);
 	config.suspend_host = between(random, 0, 1000);
 	if (chance(random, 3))
 		config.thermal_resume_c = config.thermal_threshold_c + 1;

@@ -62,6 +62,58 @@ static void check_law(const struct keeper *keeper, const struct gpu_record *gpu)
 		      (long long)load.owners);
 }
 
+/* What shares a GPU, by the reservations: thousandths of its compute now, and once what is
+ * releasing is back and claims are served. */
+struct sharers {
+	int64_t now, later;
+	int64_t with, without, tenant;
+	bool tenants; /* of several tenants */
+};
+
+static void add_sharer(struct sharers *sharers, const struct keeper *keeper,
+                       const struct reservation_record *reservation)
+{
+	const struct job_record *job = keeper_find(keeper, RECORD_JOB, reservation->job_id, 0);
+	bool claim = reservation->phase == PHASE_CLAIM || reservation->phase == PHASE_WAKING;
+	bool leaving = reservation->phase == PHASE_RELEASING && !reservation->late;
+	int64_t compute = job && job->gpu_kind != GPU_WHOLE ? job->compute : 0;
+
+	sharers->now += claim ? 0 : compute;
+	sharers->later += leaving ? 0 : compute;
+	if (claim || reservation->away)
+		return;
+	sharers->with += compute > 0;
+	sharers->without += compute == 0;
+	if (compute > 0) {
+		sharers->tenants |= sharers->tenant != 0 && sharers->tenant != job->tenant_id;
+		sharers->tenant = job->tenant_id;
+	}
+}
+
+static void check_sharers(const struct keeper *keeper, const struct gpu_record *gpu)
+{
+	const struct config_record *config = keeper_find(keeper, RECORD_CONFIG, 1, 0);
+	const struct node_record *node = keeper_find(keeper, RECORD_NODE, gpu->node_id, 0);
+	struct sharers sharers = { 0 };
+
+	for (size_t i = 0; i < keeper_reservation_count(keeper); i++) {
+		const struct reservation_record *reservation = keeper_reservation(keeper, i);
+		for (int64_t p = 0; p < reservation->parts.count; p++)
+			if (reservation->parts.at[p * PART_WIDTH + PART_GPU] == gpu->id)
+				add_sharer(&sharers, keeper, reservation);
+	}
+	if (sharers.now > WHOLE_GPU || sharers.later > WHOLE_GPU)
+		panic("GPU %s: %lld thousandths of its compute are given away, %lld later",
+		      gpu->uuid, (long long)sharers.now, (long long)sharers.later);
+	if (sharers.with > 0 && sharers.without > 0)
+		panic("GPU %s is shared by %lld with and %lld without a share of its compute",
+		      gpu->uuid, (long long)sharers.with, (long long)sharers.without);
+	if (sharers.tenants && !config->sharing_mixed)
+		panic("GPU %s has its compute shared by several tenants", gpu->uuid);
+	if (sharers.with > 0 && (*gpu->mig_parent || !strstr(node->labels, NODE_COMPUTE_SHARES)))
+		panic("GPU %s gives no shares of its compute, and has some given away", gpu->uuid);
+}
+
 static void check_open(const struct keeper *keeper, const struct node_record *node,
                        const struct gpu_record *gpu)
 {
@@ -195,6 +247,7 @@ static void check_right(const struct keeper *keeper, const struct job_record *jo
 		const struct gpu_record *gpu = keeper_find(keeper, RECORD_GPU, part[PART_GPU], 0);
 		check_open(keeper, node, gpu);
 		check_law(keeper, gpu);
+		check_sharers(keeper, gpu);
 		if (is_new)
 			check_wanted_part(job, gpu, part, i);
 	}

@@ -53,6 +53,9 @@ static void draw_gpus(struct generator *generator, struct template *template)
 		job->fraction = ONE_OF(random, fractions);
 	for (int i = 0; i < job->gpu_count && job->gpu_kind == GPU_UNEVEN; i++)
 		template->uneven[i] = draw_memory(generator);
+	if (job->gpu_kind != GPU_WHOLE && job->gpu_count == 1 && chance(random, 35))
+		job->compute = (int32_t)(chance(random, 80) ? 50 * between(random, 1, 14)
+		                                            : between(random, 1, WHOLE_GPU));
 }
 
 static void draw_tasks(struct generator *generator, struct job_record *job)

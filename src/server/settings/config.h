@@ -35,6 +35,10 @@ struct config {
 		    enable_backfill, deadline_first, check_possible;
 	} scheduler;
 	struct {
+		int64_t compute;
+		bool mix_tenants;
+	} sharing;
+	struct {
 		const char *host, *user, *password, *database, *sslmode, *path, *name;
 		int64_t port, lease_ms, timeout_ms;
 	} database;

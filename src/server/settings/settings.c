@@ -14,6 +14,8 @@
 #define POLICY_HELP(symbol, name, alias, score, cached, traits, help) "; `" name "`: " help
 static const char *const policies[] = { PLACEMENT_POLICIES(POLICY_NAME) NULL };
 static const char *const policy_aliases[] = { PLACEMENT_POLICIES(POLICY_ALIAS) };
+/* In the order of enum sharing_compute. */
+static const char *const computes[] = { "none", "mps", NULL };
 static const char *const suspends[] = { "auto", "always", "never", NULL };
 static const char *const time_sharings[] = { "off", "attained_service", "predicted_service", NULL };
 static const char *const consolidations[] = { "none", "checkpointed", "all", NULL };
@@ -129,6 +131,9 @@ const struct setting settings[] = {
 	INTEGER(scheduler, clock_step_ms, 100, DAY_MS, "5000", false, "A larger jump of the system clock is not followed at once: it is logged, and shown in `/health` and the metrics")
 	INTEGER(scheduler, clock_hold_ms, 1000, DAY_MS, "60000", false, "A jump that lasts this long is followed: all times move with it, and no duration, age or bill changes")
 	RANGED(scheduler, request_lease_ms, RANGE_LEASE_MS, true, "A request to a model ends if it is not renewed for this long")
+
+	WORD(sharing, compute, computes, "none", true, "Whether parts of GPUs whose job requests no share of compute get one that equals their share of memory (`mps`), or take turns with others")
+	FLAG(sharing, mix_tenants, "false", true, "Whether shares of one GPU's compute may go to several tenants at once. They are clients of one MPS server then, and an error of one tenant's program can end the others")
 
 	TEXT_OF(database, host, "", false, "PostgreSQL server: a name, an address or the directory of its socket. Without it the store is one SQLite file")
 	INTEGER(database, port, 0, PORT_MAX, "0", false, "0 is PostgreSQL's default, 5432")
