@@ -50,6 +50,8 @@ FIELD(kept_starts, .label = "Kept", .help = "Those of them that started as promi
 #endif
 
 #ifdef REPORT_ROWS
+FIELD(id, .label = "ID", .help = "Of the line: the same whenever the same period of the same tenant is exported",
+	.kind = VALUE_TEXT)
 FIELD(tenant_id, .label = "Tenant ID", .help = "The tenant", .kind = VALUE_ID, .refers = "tenant")
 FIELD(tenant, .label = "Tenant", .help = "The tenant's name", .kind = VALUE_TEXT, .empty = EMPTY_NULL)
 #endif

@@ -112,6 +112,22 @@ def test_the_server_of_llama_cpp(make_gateway, llama):
     assert gateway.metric("completion_tokens_total") == before + 8
 
 
+def test_the_first_chat_without_a_gpu_takes_two_commands(cluster, make_gateway, tmp_path):
+    cluster.agent(gpus="1x80G")
+    gateway = make_gateway("--scheduler", f"127.0.0.1:{cluster.port}")
+    await_true(lambda: gateway.request("GET", "/health").status == 200)
+
+    def cli(*words):
+        environment = {k: v for k, v in os.environ.items() if not k.startswith("GPU_SCHEDULER_")}
+        done = subprocess.run([ROOT / "bin" / "gpu-cli", *words], capture_output=True, text=True, timeout=120,
+                              env=environment | {"HOME": str(tmp_path), "GPU_SCHEDULER_URL": cluster.scheduler.url})
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+    cli("models", "create", "tiny", "-t", cluster.tenant, "--gpu-memory", "1g", "--runtime", "custom",
+        "--command", f"{PYTHON} {CLIENTS / 'llama_server.py'} {{port}}")
+    assert cli("ask", "tiny", "What is a GPU?", "--max-tokens", "8", "--gateway", gateway.url).strip()
+
+
 def test_an_answer_of_llama_cpp_is_passed_byte_by_byte(make_gateway, llama):
     gateway = make_gateway(routes=[{"name": "tiny", "slots": [llama]}])
     body = json.dumps({"model": "tiny", "max_tokens": 8, "temperature": 0, "stream": True, "seed": 1,

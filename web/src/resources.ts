@@ -174,8 +174,8 @@ export interface Job {
   on_lease_loss: "keep" | "stop";
   /** Whether its GPU memory may go to host memory for a while: once its program came back on such a GPU (auto, or else as the setting suspend says), always, or never. */
   suspend: "auto" | "always" | "never";
-  /** Which tasks have a standard input, written through the service while they run: none, the first, or all; gpu-cli run passes on its own. */
-  standard_input?: "none" | "first" | "all";
+  /** Which tasks have a standard input, written through the service while they run: none, the first, or all; gpu-cli run passes on its own. terminal: the first has a terminal, which sessions attach to. */
+  standard_input?: "none" | "first" | "all" | "terminal";
   /** Who is told about this job beside its tenant's recipients: mail addresses, and URLs that are posted to, such as Slack's. */
   notify?: string[];
   /** What those in notify are told (default: completed, failed and cancelled). */
@@ -616,6 +616,8 @@ export interface Gpu {
   claimed_memory: number;
   /** Memory that others use. */
   foreign_memory: number;
+  /** External memory that no process explains and that came while tasks ran there. */
+  unexplained_memory: number;
   /** Memory that the driver keeps. */
   overhead_memory: number;
   /** The reserved share of the GPU, from 0 to 1. */
@@ -933,6 +935,8 @@ export interface UsageIncludingChildren {
 
 /** What a tenant itself used in a period. */
 export interface Report {
+  /** Of the line: the same whenever the same period of the same tenant is exported. */
+  id: string;
   /** The tenant. */
   tenant_id: string;
   /** The tenant's name. */

@@ -51,7 +51,7 @@
 	F(T, id) F(T, node_id) F(T, uuid) F(T, model) F(T, mig_parent) F(T, place)                 \
 	F(T, capacity_mib) F(T, overhead_mib) F(T, foreign_mib) F(T, temperature_c)                \
 	F(T, slowdown_c) F(T, nvlink_group) F(T, aliases) F(T, hot) F(T, healthy) F(T, mig_mode) F(T, present) \
-	F(T, loading_ms) F(T, paid_ms)
+	F(T, loading_ms) F(T, paid_ms) F(T, unexplained_mib)
 
 #define JOB_FIELDS(F, T)                                                                           \
 	F(T, id) F(T, tenant_id) F(T, name) F(T, payload) F(T, priority)                           \

@@ -157,9 +157,10 @@ struct gpu_record {
 	int64_t nvlink_group; /* GPUs of a node with the same number are linked; 0: not */
 	int64_t aliases;      /* devices that the node advertised under this UUID */
 	bool hot, healthy, mig_mode;
-	bool present;       /* in the node's last report */
-	int64_t loading_ms; /* time in which slots were loaded onto it, in all */
-	int64_t paid_ms;    /* no slot goes for another before: see rotation.h */
+	bool present;            /* in the node's last report */
+	int64_t loading_ms;      /* time in which slots were loaded onto it, in all */
+	int64_t paid_ms;         /* no slot goes for another before: see rotation.h */
+	int64_t unexplained_mib; /* of foreign_mib: no process explains it */
 };
 
 struct job_record {

@@ -72,6 +72,9 @@ struct config {
 		bool direct_leases;
 	} models;
 	struct {
+		int64_t idle_minutes;
+	} sessions;
+	struct {
 		bool enable, kai_queues;
 		const char *kubeconfig_path, *context, *default_tenant, *namespace;
 		struct texts scheduler_names, tenants;
@@ -86,7 +89,8 @@ struct config {
 	} store;
 	struct {
 		const char *webhook, *webhook_secret, *email, *smtp_host, *smtp_user,
-		    *smtp_password, *smtp_from, *ca_path, *service_url;
+		    *smtp_password, *smtp_from, *ca_path, *service_url, *job_recipients_only,
+		    *billing_webhook, *billing_secret;
 		int64_t smtp_port, smtp_security, queue_threshold, tries;
 		bool allow_private_addresses, job_recipients;
 	} notifications;
