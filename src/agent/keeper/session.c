@@ -29,18 +29,18 @@ enum {
 	PART_BYTES = 8 << 10, /* of a pipe, read at once */
 };
 
-struct keeper_session *keeper_session_new(const char *id, bool terminal, int64_t now_ms)
+struct session *session_open(const char *id, bool terminal, int64_t now_ms)
 {
-	struct keeper_session *session = NEW(struct keeper_session);
+	struct session *session = NEW(struct session);
 
-	*session = (struct keeper_session){ .terminal = terminal,
-		                            .in = -1,
-		                            .out = -1,
-		                            .errors = -1,
-		                            .link = -1,
-		                            .told_written = -1,
-		                            .lost_ms = now_ms,
-		                            .active_ms = now_ms };
+	*session = (struct session){ .terminal = terminal,
+		                     .in = -1,
+		                     .out = -1,
+		                     .errors = -1,
+		                     .link = -1,
+		                     .told_written = -1,
+		                     .lost_ms = now_ms,
+		                     .active_ms = now_ms };
 	snprintf(session->id, sizeof(session->id), "%s", id);
 	session->ring = memory_alloc(SESSION_RING_BYTES);
 	session->input = memory_alloc(INPUT_BYTES);
@@ -54,7 +54,7 @@ static void close_file(int *file)
 	*file = -1;
 }
 
-void keeper_session_free(struct keeper_session *session)
+void session_free(struct session *session)
 {
 	close_file(&session->in);
 	close_file(&session->out);
@@ -74,7 +74,7 @@ static bool is_nonblocking(int file)
 	return file >= 0 && fcntl(file, F_SETFL, fcntl(file, F_GETFL) | O_NONBLOCK) == 0;
 }
 
-static void set_size(const struct keeper_session *session, int columns, int rows)
+static void set_size(const struct session *session, int columns, int rows)
 {
 	struct winsize size = { .ws_col = (unsigned short)columns, .ws_row = (unsigned short)rows };
 
@@ -82,7 +82,7 @@ static void set_size(const struct keeper_session *session, int columns, int rows
 		ioctl(session->out, TIOCSWINSZ, &size);
 }
 
-int keeper_session_open_terminal(struct keeper_session *session, int64_t uid, int columns, int rows)
+int session_open_terminal(struct session *session, int64_t uid, int columns, int rows)
 {
 	char name[64];
 	int slave = -1;
@@ -101,7 +101,7 @@ int keeper_session_open_terminal(struct keeper_session *session, int64_t uid, in
 	return slave;
 }
 
-bool keeper_session_open_pipes(struct keeper_session *session, int ends[3])
+bool session_open_pipes(struct session *session, int ends[3])
 {
 	int *ours[] = { &session->in, &session->out, &session->errors };
 	bool made = true;
@@ -118,7 +118,7 @@ bool keeper_session_open_pipes(struct keeper_session *session, int ends[3])
 	return made;
 }
 
-bool keeper_session_connect(struct keeper_session *session, int port)
+bool session_connect(struct session *session, int port)
 {
 	struct sockaddr_in to = { .sin_family = AF_INET,
 		                  .sin_port = htons((uint16_t)port),
@@ -137,7 +137,7 @@ bool keeper_session_connect(struct keeper_session *session, int port)
 }
 
 /* Sends one frame. False: not now, or never. */
-static bool send_frame(struct keeper_session *session, const struct frame *frame)
+static bool send_frame(struct session *session, const struct frame *frame)
 {
 	struct buffer bytes = { 0 };
 	bool sent = false;
@@ -153,16 +153,16 @@ static bool send_frame(struct keeper_session *session, const struct frame *frame
 	return sent;
 }
 
-void keeper_session_refuse(int link, int code, const char *reason)
+void session_refuse(int link, int code, const char *reason)
 {
-	struct keeper_session nobody = { .link = link };
+	struct session nobody = { .link = link };
 
 	send_frame(&nobody,
 	           &(struct frame){ .kind = FRAME_REFUSED, .code = code, .data = text_of(reason) });
 	close(link);
 }
 
-static void lose_link(struct keeper_session *session, int64_t now_ms)
+static void lose_link(struct session *session, int64_t now_ms)
 {
 	close_file(&session->link);
 	session->link_blocked = false;
@@ -171,17 +171,17 @@ static void lose_link(struct keeper_session *session, int64_t now_ms)
 		session->gone = true;
 }
 
-static int64_t first_kept(const struct keeper_session *session)
+static int64_t first_kept(const struct session *session)
 {
 	return max64(session->end - SESSION_RING_BYTES, 0);
 }
 
-bool keeper_session_can_continue(const struct keeper_session *session, int64_t offset)
+bool session_can_continue(const struct session *session, int64_t offset)
 {
 	return session->terminal || (offset >= first_kept(session) && offset <= session->end);
 }
 
-void keeper_session_link(struct keeper_session *session, int link, int64_t offset, int64_t now_ms)
+void session_link(struct session *session, int link, int64_t offset, int64_t now_ms)
 {
 	int64_t from = offset >= 0 ? offset : max64(session->end - REPLAY_BYTES, 0);
 
@@ -201,14 +201,14 @@ void keeper_session_link(struct keeper_session *session, int link, int64_t offse
 	session->warned = false;
 }
 
-void keeper_session_exited(struct keeper_session *session, int code)
+void session_exited(struct session *session, int code)
 {
 	session->pid = 0;
 	session->exited = true;
 	session->code = code;
 }
 
-static void signal_all(const struct keeper_session *session, int number)
+static void signal_all(const struct session *session, int number)
 {
 	pid_t front = session->terminal && session->out >= 0 ? tcgetpgrp(session->out) : 0;
 
@@ -218,14 +218,14 @@ static void signal_all(const struct keeper_session *session, int number)
 		kill(-front, number);
 }
 
-void keeper_session_hang_up(struct keeper_session *session, const char *reason, int64_t now_ms)
+void session_hang_up(struct session *session, const char *reason, int64_t now_ms)
 {
 	if (session->exited || session->kill_ms > 0)
 		return;
 	session->reason = reason;
 	session->kill_ms = now_ms + KILL_MS;
 	if (session->pid <= 0) {
-		keeper_session_exited(session, 0);
+		session_exited(session, 0);
 		return;
 	}
 	signal_all(session, SIGHUP);
@@ -233,7 +233,7 @@ void keeper_session_hang_up(struct keeper_session *session, const char *reason, 
 }
 
 /* Bytes that may be read now. */
-static size_t room(const struct keeper_session *session)
+static size_t room(const struct session *session)
 {
 	int64_t held = session->end - session->taken;
 
@@ -242,7 +242,7 @@ static size_t room(const struct keeper_session *session)
 	return held < SESSION_RING_BYTES ? (size_t)(SESSION_RING_BYTES - held) : 0;
 }
 
-static void keep_output(struct keeper_session *session, const char *data, size_t size)
+static void keep_output(struct session *session, const char *data, size_t size)
 {
 	while (size > 0) {
 		size_t at = (size_t)(session->end % SESSION_RING_BYTES);
@@ -258,7 +258,7 @@ static void keep_output(struct keeper_session *session, const char *data, size_t
 }
 
 /* Reads a part of one stream. False: there is none now; a stream that has ended is closed. */
-static bool read_stream(struct keeper_session *session, int *file, int stream)
+static bool read_stream(struct session *session, int *file, int stream)
 {
 	char data[STREAM_HEAD_BYTES + PART_BYTES];
 	size_t head = session->terminal || session->connected ? 0 : STREAM_HEAD_BYTES;
@@ -277,7 +277,7 @@ static bool read_stream(struct keeper_session *session, int *file, int stream)
 	if (got <= 0) {
 		/* A terminal without a process fails; its command may be about to end. */
 		if (session->connected)
-			keeper_session_exited(session, 0);
+			session_exited(session, 0);
 		close_file(file);
 		return false;
 	}
@@ -289,7 +289,7 @@ static bool read_stream(struct keeper_session *session, int *file, int stream)
 	return true;
 }
 
-static bool read_output(struct keeper_session *session)
+static bool read_output(struct session *session)
 {
 	bool moved = false;
 
@@ -301,7 +301,7 @@ static bool read_output(struct keeper_session *session)
 }
 
 /* What a terminal's end of input is depends on its settings. */
-static void end_input(struct keeper_session *session)
+static void end_input(struct session *session)
 {
 	struct termios settings;
 
@@ -315,7 +315,7 @@ static void end_input(struct keeper_session *session)
 	close_file(&session->in);
 }
 
-static void write_input(struct keeper_session *session)
+static void write_input(struct session *session)
 {
 	while (session->in >= 0 && !session->connecting &&
 	       session->input_at < session->input_size) {
@@ -339,13 +339,13 @@ static void write_input(struct keeper_session *session)
 		end_input(session);
 }
 
-static int64_t session_written(const struct keeper_session *session)
+static int64_t session_written(const struct session *session)
 {
 	return session->received - (int64_t)(session->input_size - session->input_at);
 }
 
 /* False: it is not what follows, or more than the window allows. */
-static bool take_input(struct keeper_session *session, const struct frame *frame)
+static bool take_input(struct session *session, const struct frame *frame)
 {
 	int64_t before = session->received - frame->offset;
 	struct text data = frame->data;
@@ -381,7 +381,7 @@ static bool may_be_sent(int number)
 	return false;
 }
 
-static void take_leave(struct keeper_session *session, int64_t now_ms)
+static void take_leave(struct session *session, int64_t now_ms)
 {
 	lose_link(session, now_ms);
 	if (session->exited)
@@ -389,11 +389,11 @@ static void take_leave(struct keeper_session *session, int64_t now_ms)
 	else if (session->terminal)
 		session->free_runs = true;
 	else
-		keeper_session_hang_up(session, "its client has left", now_ms);
+		session_hang_up(session, "its client has left", now_ms);
 }
 
 /* False: the client breaks the rules. */
-static bool take_frame(struct keeper_session *session, const struct frame *frame, int64_t now_ms)
+static bool take_frame(struct session *session, const struct frame *frame, int64_t now_ms)
 {
 	switch (frame->kind) {
 	case FRAME_INPUT:
@@ -421,7 +421,7 @@ static bool take_frame(struct keeper_session *session, const struct frame *frame
 	}
 }
 
-static void read_link(struct keeper_session *session, int64_t now_ms)
+static void read_link(struct session *session, int64_t now_ms)
 {
 	static char data[FRAME_BYTES_MAX + 1];
 	struct frame frame;
@@ -441,7 +441,7 @@ static void read_link(struct keeper_session *session, int64_t now_ms)
 	explicit_bzero(data, sizeof(data));
 }
 
-static bool greet(struct keeper_session *session)
+static bool greet(struct session *session)
 {
 	if (!session->greeted && !session->connecting)
 		session->greeted =
@@ -455,7 +455,7 @@ static bool greet(struct keeper_session *session)
 	return session->greeted;
 }
 
-static bool send_output(struct keeper_session *session)
+static bool send_output(struct session *session)
 {
 	int64_t most = min64(session->end, session->taken + FRAME_OUTPUT_WINDOW);
 
@@ -473,7 +473,7 @@ static bool send_output(struct keeper_session *session)
 	return session->sent == session->end;
 }
 
-static void write_link(struct keeper_session *session)
+static void write_link(struct session *session)
 {
 	if (session->link < 0 || !greet(session))
 		return;
@@ -492,7 +492,7 @@ static void write_link(struct keeper_session *session)
 }
 
 /* A connection that is under way has been made, or not. */
-static void look_at_connection(struct keeper_session *session, int64_t now_ms)
+static void look_at_connection(struct session *session, int64_t now_ms)
 {
 	struct pollfd file = { .fd = session->out, .events = POLLOUT };
 	int failed = 0;
@@ -504,13 +504,13 @@ static void look_at_connection(struct keeper_session *session, int64_t now_ms)
 	getsockopt(session->out, SOL_SOCKET, SO_ERROR, &failed, &size);
 	if (failed == 0)
 		return;
-	keeper_session_refuse(session->link, ERROR_CONFLICT, strerror(failed));
+	session_refuse(session->link, ERROR_CONFLICT, strerror(failed));
 	session->link = -1;
 	lose_link(session, now_ms);
 }
 
 /* Warns of the end of an idle session, and ends it. When to look again. */
-static int64_t watch_idleness(struct keeper_session *session, int64_t now_ms)
+static int64_t watch_idleness(struct session *session, int64_t now_ms)
 {
 	int64_t end_ms = session->active_ms + session->idle_ms;
 	int64_t warn_ms = end_ms - min64(WARN_MS, session->idle_ms / 2);
@@ -518,7 +518,7 @@ static int64_t watch_idleness(struct keeper_session *session, int64_t now_ms)
 	if (session->idle_ms <= 0 || session->exited || session->kill_ms > 0)
 		return INT64_MAX;
 	if (now_ms >= end_ms) {
-		keeper_session_hang_up(session, "it was idle for too long", now_ms);
+		session_hang_up(session, "it was idle for too long", now_ms);
 		return now_ms;
 	}
 	if (now_ms >= warn_ms && !session->warned) {
@@ -533,7 +533,7 @@ static int64_t watch_idleness(struct keeper_session *session, int64_t now_ms)
 }
 
 /* What becomes of a session without a client. When to look again. */
-static int64_t watch_link(struct keeper_session *session, int64_t now_ms)
+static int64_t watch_link(struct session *session, int64_t now_ms)
 {
 	int64_t end_ms = session->lost_ms + HOLD_MS;
 
@@ -546,11 +546,11 @@ static int64_t watch_link(struct keeper_session *session, int64_t now_ms)
 	else if (session->exited)
 		session->gone = true;
 	else
-		keeper_session_hang_up(session, "its client did not come back", now_ms);
+		session_hang_up(session, "its client did not come back", now_ms);
 	return now_ms + HOLD_MS;
 }
 
-static int64_t watch_end(struct keeper_session *session, int64_t now_ms)
+static int64_t watch_end(struct session *session, int64_t now_ms)
 {
 	if (session->kill_ms == 0 || session->exited)
 		return INT64_MAX;
@@ -561,7 +561,7 @@ static int64_t watch_end(struct keeper_session *session, int64_t now_ms)
 	return session->kill_ms;
 }
 
-int64_t keeper_session_move(struct keeper_session *session, int64_t now_ms)
+int64_t session_move(struct session *session, int64_t now_ms)
 {
 	look_at_connection(session, now_ms);
 	read_link(session, now_ms);
@@ -579,7 +579,7 @@ int64_t keeper_session_move(struct keeper_session *session, int64_t now_ms)
 	             min64(watch_idleness(session, now_ms), watch_link(session, now_ms)));
 }
 
-nfds_t keeper_session_poll(const struct keeper_session *session, struct pollfd *polls)
+nfds_t session_poll(const struct session *session, struct pollfd *polls)
 {
 	nfds_t count = 0;
 	bool writes =
@@ -600,7 +600,7 @@ nfds_t keeper_session_poll(const struct keeper_session *session, struct pollfd *
 	return count;
 }
 
-bool keeper_session_is_busy(const struct keeper_session *session)
+bool session_is_busy(const struct session *session)
 {
 	return session->link >= 0 && !session->told_exit;
 }

@@ -22,8 +22,8 @@ enum {
  * scheduler restarts, and the session waits for another one with the output that was not
  * taken. After HOLD_MS without a link, or when the client has left, a terminal runs on and
  * overwrites old output; a session without a terminal is hung up. */
-struct keeper_session {
-	struct keeper_session *next;
+struct session {
+	struct session *next;
 	char id[SESSION_ID_SIZE]; /* "": a forwarded connection, which ends with its link */
 	pid_t pid;                /* its first process; 0: none, or it has ended */
 	bool terminal;
@@ -50,38 +50,37 @@ struct keeper_session {
 };
 
 /* Fields that are not files, a process or a link are set. */
-struct keeper_session *keeper_session_new(const char *id, bool terminal, int64_t now_ms);
-void keeper_session_free(struct keeper_session *session);
+struct session *session_open(const char *id, bool terminal, int64_t now_ms);
+void session_free(struct session *session);
 
 /* Opens a pseudo-terminal of this size that `uid` (-1: nobody else) may open again: its slave, or
  * -1 with errno. */
-int keeper_session_open_terminal(struct keeper_session *session, int64_t uid, int columns,
-                                 int rows);
+int session_open_terminal(struct session *session, int64_t uid, int columns, int rows);
 /* Makes the pipes of a session without a terminal; the ends of the command are in `ends`: input,
  * output, errors. False with errno. */
-bool keeper_session_open_pipes(struct keeper_session *session, int ends[3]);
+bool session_open_pipes(struct session *session, int ends[3]);
 /* Begins to connect to a port of this machine. False with errno. */
-bool keeper_session_connect(struct keeper_session *session, int port);
+bool session_connect(struct session *session, int port);
 
 /* The link becomes the session's; one that it had is told so and closed. Output follows from
  * `offset`, or from the first byte that is kept; negative: from a little before the end. */
-void keeper_session_link(struct keeper_session *session, int link, int64_t offset, int64_t now_ms);
+void session_link(struct session *session, int link, int64_t offset, int64_t now_ms);
 /* True if output can follow from there: without a terminal it is marked by streams, and none of it
  * may be left out. */
-bool keeper_session_can_continue(const struct keeper_session *session, int64_t offset);
+bool session_can_continue(const struct session *session, int64_t offset);
 /* Its first process has ended, with a code as a shell shows it. */
-void keeper_session_exited(struct keeper_session *session, int code);
+void session_exited(struct session *session, int code);
 /* Ends it; `reason` is for people, and constant. */
-void keeper_session_hang_up(struct keeper_session *session, const char *reason, int64_t now_ms);
+void session_hang_up(struct session *session, const char *reason, int64_t now_ms);
 
 /* What to wait for: how many of SESSION_POLLS. */
-nfds_t keeper_session_poll(const struct keeper_session *session, struct pollfd *polls);
+nfds_t session_poll(const struct session *session, struct pollfd *polls);
 /* Moves what can be moved without waiting. Returns when to call again at the latest. */
-int64_t keeper_session_move(struct keeper_session *session, int64_t now_ms);
+int64_t session_move(struct session *session, int64_t now_ms);
 /* True while output or the exit code is on its way to a client that reads. */
-bool keeper_session_is_busy(const struct keeper_session *session);
+bool session_is_busy(const struct session *session);
 
 /* Refuses a link, and closes it. `code` is an enum error_code. */
-void keeper_session_refuse(int link, int code, const char *reason);
+void session_refuse(int link, int code, const char *reason);
 
 #endif

@@ -139,9 +139,9 @@ void sessions_open(struct sessions *sessions, const struct spec *spec)
 void sessions_close(struct sessions *sessions)
 {
 	while (sessions->first) {
-		struct keeper_session *session = sessions->first;
+		struct session *session = sessions->first;
 		sessions->first = session->next;
-		keeper_session_free(session);
+		session_free(session);
 	}
 	if (sessions->listener >= 0)
 		close(sessions->listener);
@@ -153,16 +153,16 @@ void sessions_close(struct sessions *sessions)
 	sessions->polls = NULL;
 }
 
-static void sessions_add(struct sessions *sessions, struct keeper_session *session)
+static void sessions_add(struct sessions *sessions, struct session *session)
 {
 	session->next = sessions->first;
 	sessions->first = session;
 	sessions->count++;
 }
 
-static struct keeper_session *sessions_find(const struct sessions *sessions, const char *id)
+static struct session *sessions_find(const struct sessions *sessions, const char *id)
 {
-	struct keeper_session *session = sessions->first;
+	struct session *session = sessions->first;
 
 	while (session && strcmp(session->id, id) != 0)
 		session = session->next;
@@ -171,12 +171,12 @@ static struct keeper_session *sessions_find(const struct sessions *sessions, con
 
 int sessions_open_main(struct sessions *sessions, struct output_writer *log)
 {
-	struct keeper_session *session = keeper_session_new(SESSION_MAIN, true, clock_boot_ms());
-	int slave = keeper_session_open_terminal(session, sessions->spec->uid, 80, 24);
+	struct session *session = session_open(SESSION_MAIN, true, clock_boot_ms());
+	int slave = session_open_terminal(session, sessions->spec->uid, 80, 24);
 
 	if (slave < 0) {
 		int reason = errno;
-		keeper_session_free(session);
+		session_free(session);
 		errno = reason;
 		return -1;
 	}
@@ -187,7 +187,7 @@ int sessions_open_main(struct sessions *sessions, struct output_writer *log)
 
 void sessions_main_started(struct sessions *sessions, pid_t pid)
 {
-	struct keeper_session *session = sessions_find(sessions, SESSION_MAIN);
+	struct session *session = sessions_find(sessions, SESSION_MAIN);
 
 	if (session)
 		session->pid = pid;
@@ -222,24 +222,24 @@ static struct spec spec_of_session(const struct spec *work, const struct spec *c
 }
 
 /* The command's ends: input, output, errors. A terminal is all of them. */
-static bool open_ends(struct keeper_session *session, const struct session_call *call, int64_t uid,
+static bool open_ends(struct session *session, const struct session_call *call, int64_t uid,
                       int ends[3])
 {
 	if (!session->terminal)
-		return keeper_session_open_pipes(session, ends);
+		return session_open_pipes(session, ends);
 	ends[0] = ends[1] = ends[2] =
-	    keeper_session_open_terminal(session, uid, call->columns, call->rows);
+	    session_open_terminal(session, uid, call->columns, call->rows);
 	return ends[0] >= 0;
 }
 
-static void close_ends(const struct keeper_session *session, const int ends[3])
+static void close_ends(const struct session *session, const int ends[3])
 {
 	for (int i = 0; i < (session->terminal ? 1 : 3); i++)
 		if (ends[i] >= 0)
 			close(ends[i]);
 }
 
-static bool start_command(struct sessions *sessions, struct keeper_session *session,
+static bool start_command(struct sessions *sessions, struct session *session,
                           const struct session_call *call, int file, struct error *error)
 {
 	struct arena arena = { 0 };
@@ -271,47 +271,45 @@ static void open_session(struct sessions *sessions, const struct session_call *c
 	int64_t now_ms = clock_boot_ms();
 
 	if (sessions->count >= SESSIONS_MAX) {
-		keeper_session_refuse(link, ERROR_FULL,
-		                      "the task has too many sessions: end one of them");
+		session_refuse(link, ERROR_FULL, "the task has too many sessions: end one of them");
 		return;
 	}
 	if (!call->id[0] || sessions_find(sessions, call->id)) {
-		keeper_session_refuse(link, ERROR_CONFLICT, "there is a session with this id");
+		session_refuse(link, ERROR_CONFLICT, "there is a session with this id");
 		return;
 	}
-	struct keeper_session *session = keeper_session_new(call->id, call->terminal != 0, now_ms);
+	struct session *session = session_open(call->id, call->terminal != 0, now_ms);
 	session->idle_ms = call->idle_ms;
 	if (!start_command(sessions, session, call, file, &error)) {
-		keeper_session_refuse(link, (int)error.code, error.text);
-		keeper_session_free(session);
+		session_refuse(link, (int)error.code, error.text);
+		session_free(session);
 		return;
 	}
 	sessions_add(sessions, session);
-	keeper_session_link(session, link, 0, now_ms);
+	session_link(session, link, 0, now_ms);
 }
 
 static void attach(struct sessions *sessions, const struct session_call *call, int link)
 {
-	struct keeper_session *session = call->id[0] ? sessions_find(sessions, call->id) : NULL;
+	struct session *session = call->id[0] ? sessions_find(sessions, call->id) : NULL;
 
 	if (!session) {
-		keeper_session_refuse(
-		    link, ERROR_NOT_FOUND,
-		    strcmp(call->id, SESSION_MAIN) == 0
-			? "the task has no terminal of its own: it was not started with "
-			  "'run --pty'"
-			: "there is no such session: it has ended");
+		session_refuse(link, ERROR_NOT_FOUND,
+		               strcmp(call->id, SESSION_MAIN) == 0
+		                   ? "the task has no terminal of its own: it was not started with "
+		                     "'run --pty'"
+		                   : "there is no such session: it has ended");
 		return;
 	}
-	if (!keeper_session_can_continue(session, call->offset)) {
-		keeper_session_refuse(
+	if (!session_can_continue(session, call->offset)) {
+		session_refuse(
 		    link, ERROR_CONFLICT,
 		    "the session has no terminal: only the client that opened it returns "
 		    "to it");
 		return;
 	}
 	session->idle_ms = call->idle_ms;
-	keeper_session_link(session, link, call->offset, clock_boot_ms());
+	session_link(session, link, call->offset, clock_boot_ms());
 }
 
 /* Another task's port is not this one's to offer. */
@@ -340,18 +338,18 @@ static void forward(struct sessions *sessions, const struct session_call *call, 
 	if (sessions->count >= SESSIONS_MAX)
 		refusal = "the task has too many sessions: end one of them";
 	if (refusal) {
-		keeper_session_refuse(link, ERROR_CONFLICT, refusal);
+		session_refuse(link, ERROR_CONFLICT, refusal);
 		return;
 	}
-	struct keeper_session *session = keeper_session_new("", false, clock_boot_ms());
-	keeper_session_link(session, link, 0, clock_boot_ms());
-	if (keeper_session_connect(session, call->port)) {
+	struct session *session = session_open("", false, clock_boot_ms());
+	session_link(session, link, 0, clock_boot_ms());
+	if (session_connect(session, call->port)) {
 		sessions_add(sessions, session);
 		return;
 	}
 	session->link = -1;
-	keeper_session_refuse(link, ERROR_CONFLICT, strerror(errno));
-	keeper_session_free(session);
+	session_refuse(link, ERROR_CONFLICT, strerror(errno));
+	session_free(session);
 }
 
 static void take_call(struct sessions *sessions, int link)
@@ -368,8 +366,7 @@ static void take_call(struct sessions *sessions, int link)
 	else if (call.kind == CALL_FORWARD)
 		forward(sessions, &call, link);
 	else
-		keeper_session_refuse(link, ERROR_INVALID,
-		                      "the task's keeper does not know this call");
+		session_refuse(link, ERROR_INVALID, "the task's keeper does not know this call");
 	if (file >= 0)
 		close(file);
 }
@@ -382,30 +379,29 @@ struct pollfd *sessions_poll(struct sessions *sessions, nfds_t before, nfds_t *c
 	sessions->polls = memory_zero(most, sizeof(*sessions->polls));
 	*count = before;
 	sessions->polls[(*count)++] = (struct pollfd){ .fd = sessions->listener, .events = POLLIN };
-	for (const struct keeper_session *session = sessions->first; session;
-	     session = session->next)
-		*count += keeper_session_poll(session, sessions->polls + *count);
+	for (const struct session *session = sessions->first; session; session = session->next)
+		*count += session_poll(session, sessions->polls + *count);
 	return sessions->polls;
 }
 
 int64_t sessions_move(struct sessions *sessions)
 {
 	int64_t now_ms = clock_boot_ms(), until_ms = INT64_MAX;
-	struct keeper_session **place = &sessions->first;
+	struct session **place = &sessions->first;
 	int link;
 
 	while (sessions->listener >= 0 &&
 	       (link = accept4(sessions->listener, NULL, NULL, SOCK_CLOEXEC)) >= 0)
 		take_call(sessions, link);
-	for (struct keeper_session *session = *place; session; session = *place) {
-		until_ms = min64(until_ms, keeper_session_move(session, now_ms));
+	for (struct session *session = *place; session; session = *place) {
+		until_ms = min64(until_ms, session_move(session, now_ms));
 		if (!session->gone) {
 			place = &session->next;
 			continue;
 		}
 		*place = session->next;
 		sessions->count--;
-		keeper_session_free(session);
+		session_free(session);
 	}
 	return until_ms;
 }
@@ -414,34 +410,33 @@ bool sessions_reaped(struct sessions *sessions, pid_t pid, int status)
 {
 	bool found = false;
 
-	for (struct keeper_session *session = sessions->first; session; session = session->next)
+	for (struct session *session = sessions->first; session; session = session->next)
 		if (session->pid == pid && pid > 0) {
 			found = true;
-			keeper_session_exited(session, WIFEXITED(status) ? WEXITSTATUS(status)
-			                                                 : 128 + WTERMSIG(status));
+			session_exited(session, WIFEXITED(status) ? WEXITSTATUS(status)
+			                                          : 128 + WTERMSIG(status));
 		}
 	return found;
 }
 
 void sessions_foresee_end(struct sessions *sessions)
 {
-	for (struct keeper_session *session = sessions->first; session; session = session->next)
+	for (struct session *session = sessions->first; session; session = session->next)
 		if (!session->exited && !session->reason)
 			session->reason = "its job has ended";
 }
 
 void sessions_end(struct sessions *sessions)
 {
-	for (struct keeper_session *session = sessions->first; session; session = session->next)
+	for (struct session *session = sessions->first; session; session = session->next)
 		if (!session->exited)
-			keeper_session_exited(session, session->connected ? 0 : 128 + SIGKILL);
+			session_exited(session, session->connected ? 0 : 128 + SIGKILL);
 }
 
 bool sessions_are_busy(const struct sessions *sessions)
 {
-	for (const struct keeper_session *session = sessions->first; session;
-	     session = session->next)
-		if (keeper_session_is_busy(session))
+	for (const struct session *session = sessions->first; session; session = session->next)
+		if (session_is_busy(session))
 			return true;
 	return false;
 }

@@ -24,7 +24,7 @@ struct session_call {
 struct sessions {
 	const struct spec *spec; /* of the work */
 	int listener;            /* -1: there are none */
-	struct keeper_session *first;
+	struct session *first;
 	int count;
 	struct pollfd *polls;
 };

@@ -21,7 +21,7 @@
 
 /* A session in a raw terminal; the command's end and the client's end are the test's. */
 struct desk {
-	struct keeper_session *session;
+	struct session *session;
 	int command, client;
 	int64_t now_ms, output; /* the client has output up to here */
 	struct buffer shown;
@@ -35,7 +35,7 @@ static void desk_attach(struct desk *desk, int64_t offset)
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, ends), 0);
 	desk->client = ends[0];
-	keeper_session_link(desk->session, ends[1], offset, desk->now_ms);
+	session_link(desk->session, ends[1], offset, desk->now_ms);
 }
 
 static void desk_open(struct desk *desk)
@@ -43,8 +43,8 @@ static void desk_open(struct desk *desk)
 	struct termios settings;
 
 	*desk = (struct desk){ .now_ms = 1000 };
-	desk->session = keeper_session_new("one", true, desk->now_ms);
-	desk->command = keeper_session_open_terminal(desk->session, -1, 80, 24);
+	desk->session = session_open("one", true, desk->now_ms);
+	desk->command = session_open_terminal(desk->session, -1, 80, 24);
 	assert_true(desk->command >= 0);
 	assert_int_equal(tcgetattr(desk->command, &settings), 0);
 	cfmakeraw(&settings);
@@ -55,7 +55,7 @@ static void desk_open(struct desk *desk)
 
 static void desk_close(struct desk *desk)
 {
-	keeper_session_free(desk->session);
+	session_free(desk->session);
 	close(desk->command);
 	close(desk->client);
 	buffer_free(&desk->shown);
@@ -88,7 +88,7 @@ static void desk_settle(struct desk *desk)
 	int quiet = 0;
 
 	while (quiet < 3) {
-		keeper_session_move(desk->session, desk->now_ms);
+		session_move(desk->session, desk->now_ms);
 		bool moved = false;
 		while (desk_receive(desk))
 			moved = true;
@@ -104,7 +104,7 @@ static void desk_send(struct desk *desk, const struct frame *frame)
 	frame_write(&bytes, frame);
 	assert_int_equal(send(desk->client, bytes.data, bytes.size, 0), bytes.size);
 	buffer_free(&bytes);
-	keeper_session_move(desk->session, desk->now_ms);
+	session_move(desk->session, desk->now_ms);
 }
 
 /* Writes what the command prints, as far as it is taken. */
@@ -121,7 +121,7 @@ static size_t desk_print(struct desk *desk, size_t most)
 		ssize_t put = write(desk->command, data, part);
 		refused = put > 0 ? 0 : refused + 1;
 		written += put > 0 ? (size_t)put : 0;
-		keeper_session_move(desk->session, desk->now_ms);
+		session_move(desk->session, desk->now_ms);
 		while (desk_receive(desk))
 			;
 		poll(NULL, 0, put > 0 ? 0 : 1);
@@ -142,7 +142,7 @@ static void assert_command_reads(struct desk *desk, const char *expected)
 	size_t size = 0;
 
 	for (int i = 0; i < 6000 && size < strlen(expected); i++) {
-		keeper_session_move(desk->session, desk->now_ms);
+		session_move(desk->session, desk->now_ms);
 		ssize_t got = read(desk->command, data + size, sizeof(data) - size);
 		size += got > 0 ? (size_t)got : 0;
 		poll(NULL, 0, got > 0 ? 0 : 10);
@@ -178,7 +178,7 @@ static void a_client_that_comes_back_continues_where_it_was(void **state)
 	assert_int_equal(desk_print(&desk, 1000), 1000);
 	desk_settle(&desk);
 	close(desk.client);
-	keeper_session_move(desk.session, desk.now_ms);
+	session_move(desk.session, desk.now_ms);
 	assert_int_equal(desk.session->link, -1);
 	assert_int_equal(desk_print(&desk, 500), 500);
 	buffer_clear(&desk.shown);
@@ -282,7 +282,7 @@ static void the_exit_comes_behind_the_last_output(void **state)
 	(void)state;
 	desk_open(&desk);
 	assert_int_equal(desk_print(&desk, 100), 100);
-	keeper_session_exited(desk.session, 3);
+	session_exited(desk.session, 3);
 	desk_settle(&desk);
 	assert_int_equal(desk.output, 100);
 	assert_int_equal(desk.last.kind, FRAME_EXIT);
@@ -325,10 +325,10 @@ static void a_session_whose_client_is_lost_waits_a_minute(void **state)
 	desk_open(&desk);
 	desk_settle(&desk);
 	close(desk.client);
-	keeper_session_move(desk.session, desk.now_ms);
-	keeper_session_move(desk.session, desk.now_ms + 59999);
+	session_move(desk.session, desk.now_ms);
+	session_move(desk.session, desk.now_ms + 59999);
 	assert_false(desk.session->free_runs);
-	keeper_session_move(desk.session, desk.now_ms + 60000);
+	session_move(desk.session, desk.now_ms + 60000);
 	assert_true(desk.session->free_runs);
 	desk.client = -1;
 	desk_close(&desk);
