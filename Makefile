@@ -33,9 +33,10 @@ bench-gateway:
 	@scripts/build release src/http_load_driver
 	@scripts/bench-gateway build/bench-gateway.json
 
-# 500 streams over 20 kills of the scheduler, 10,000 hang-ups, use over 100 kills, 1,000 slow clients
+# 500 streams over 20 kills of the scheduler and 20 take-overs, 10,000 hang-ups, use over 100 kills,
+# 1,000 slow clients, cold loads of up to a minute by each client
 gateway-endurance:
-	@GATEWAY_FULL=1 TEST_PROCESSES=0 scripts/system-tests -s -k test_endurance
+	@GATEWAY_FULL=1 TEST_PROCESSES=0 scripts/system-tests -s -k 'test_endurance or held_while or told_no'
 
 bench-dashboard:
 	@scripts/bench dashboard
@@ -68,7 +69,7 @@ kube-churn:
 	@scripts/build release
 	@KUBE_CHURN_S=$(KUBE_CHURN_S) scripts/kube-tests -s -k 'beside_kube_scheduler or nodes_of_their_own'
 
-# make kubelet SEQUENCES=number KUBELET_VERSIONS='1.36.4 1.34.8': gpu-agent --dra and the DRA manager of
+# make kubelet SEQUENCES=number KUBELET_VERSIONS='1.36.4 1.34.4': gpu-agent --dra and the DRA manager of
 # a kubelet
 SEQUENCES ?= 1000
 kubelet:

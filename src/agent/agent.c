@@ -45,6 +45,7 @@ struct agent {
 	struct follows *follows;
 	struct inputs *inputs;
 	struct measurements *measurements;
+	struct mps *mps;       /* NULL: no shares of compute */
 	struct driver *driver; /* NULL: there is none */
 	struct uplink *link;
 	uv_timer_t wake, look;
@@ -201,6 +202,25 @@ static void woken(uv_timer_t *timer)
 	set_alarm(agent);
 }
 
+static bool gpu_in_use(void *context, const char *uuid)
+{
+	const struct agent *agent = context;
+
+	return works_use_gpu(agent->works, uuid);
+}
+
+static void mps_happened(void *context, const char *uuid, enum mps_event event)
+{
+	struct agent *agent = context;
+
+	works_warn_all(agent->works, uuid,
+	               event == MPS_FAULT
+	                   ? "an error of one task on this GPU ended all tasks with a share of its "
+	                     "compute: they are clients of one MPS server"
+	                   : "the MPS daemon of this GPU ended and was started again: its clients "
+	                     "have lost it");
+}
+
 static void agent_look(uv_timer_t *timer)
 {
 	struct agent *agent = timer->data;
@@ -208,6 +228,8 @@ static void agent_look(uv_timer_t *timer)
 	struct error error = { 0 };
 
 	works_look(agent->works);
+	if (agent->mps)
+		mps_look(agent->mps, clock_boot_ms(), gpu_in_use, mps_happened, agent);
 	if (!state_wipe(agent->state, &error) && agent->looks % (HOUSEKEEPING_MS / LOOK_MS) == 0)
 		log_at(LOG_WARNING,
 		       "secrets of tasks that have ended are still in the journal, sealed",
@@ -403,6 +425,7 @@ static void agent_measured(void *context, const struct measured *measured)
 	all.guard_count = (int64_t)(agent->guards.size / sizeof(struct guard_reading));
 	all.hidden = (const void *)agent->hidden.data;
 	all.hidden_count = (int64_t)(agent->hidden.size / sizeof(struct hidden_reading));
+	works_count_clients(agent->works, &all);
 	agent_apply(agent, (struct input){ .kind = INPUT_MEASURED, .measured = all });
 	if (agent->driver)
 		driver_measured(agent->driver, &all);
@@ -452,6 +475,13 @@ static bool recall(struct agent *agent, struct error *error)
 	settings->run.label = agent->label;
 	agent->folders = folder_base(state_directory(agent->state), agent->label);
 	settings->run.folders = agent->folders;
+	if (settings->mps_control) {
+		agent->mps =
+		    mps_new(&(struct mps_settings){ .program = settings->mps_control,
+		                                    .label = agent->label,
+		                                    .memory_mib = settings->mps_memory_mib });
+		settings->run.mps = agent->mps;
+	}
 	agent->homes = tenant_users_homes(state_directory(agent->state), agent->label);
 	settings->run.homes = agent->homes;
 	agent->node = node_new(&identity, &settings->policy);
@@ -480,7 +510,7 @@ static void make_parts(struct agent *agent, struct gpu_source *source)
 	agent->inputs = inputs_new(agent->loop, agent->works, send_envelope, agent);
 	agent->slots = slots_new(agent->loop, agent->settings.run.address, work_happened, agent);
 	agent->measurements = measurements_new(agent->loop, source, agent->works, &agent->cgroups,
-	                                       agent_measured, agent);
+	                                       agent->mps, agent_measured, agent);
 }
 
 static void own_handle(struct agent *agent, uv_handle_t *handle)
@@ -601,6 +631,7 @@ struct agent *agent_new(uv_loop_t *loop, const struct agent_settings *settings,
 		if (agent->state)
 			state_close(agent->state);
 		secret_keys_free(agent->keys);
+		mps_free(agent->mps);
 		free(agent->label);
 		free(agent->folders);
 		free(agent->homes);

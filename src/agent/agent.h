@@ -20,6 +20,8 @@ struct agent_settings {
 	int64_t pids_total;        /* processes of all tasks together; 0: not limited */
 	const char *cgroup_parent; /* NULL: chosen; "none": no cgroups */
 	const char *keeper;        /* the program gpu-keeper */
+	const char *mps_control;   /* the control program of MPS; NULL: no shares of compute */
+	int64_t mps_memory_mib;    /* of each GPU, that is kept free for a server of MPS */
 	int64_t output_total_bytes, output_age_s; /* of finished tasks */
 	struct driver_settings driver;            /* of a node of Kubernetes */
 };

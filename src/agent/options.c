@@ -22,7 +22,8 @@
 
 /* What is not in the settings as it is told. */
 struct told {
-	const char *schedulers, *overuse, *unguarded, *guard, *privileges, *uids, *slot_network;
+	const char *schedulers, *overuse, *unguarded, *guard, *privileges, *uids, *slot_network,
+	    *compute_shares;
 	int64_t verbosity;
 	bool help, version, kubernetes;
 };
@@ -105,6 +106,13 @@ static const struct option table[] = {
 	            "libgpuguard.so (default: in ../lib or beside gpu-agent)"),
 	WORD_OPTION("unguarded", "report|stop", told.unguarded, "report stop",
 	            "action on tasks that use a GPU without their guard (default: report)"),
+	WORD_OPTION("compute-shares", "none|mps", told.compute_shares, "none mps",
+	            "shares of a GPU's compute for tasks that request them, by NVIDIA's MPS "
+	            "(default: none)"),
+	TEXT_OPTION("mps-control", "FILE", options.agent.mps_control,
+	            "the program nvidia-cuda-mps-control (default: in PATH)"),
+	NUMBER_OPTION("mps-memory-mib", "N", options.agent.mps_memory_mib, 0, 1 << 16, 1,
+	              "MiB of each GPU that are kept free for its MPS server (default: 256)"),
 	TEXT_OPTION("keeper", "FILE", options.agent.keeper,
 	            "the program gpu-keeper (default: beside gpu-agent)"),
 	TEXT_OPTION("container-runtime", "NAME", options.agent.run.container_runtime,
@@ -203,6 +211,7 @@ static void set_defaults(struct place *place)
 	agent->driver.kubeconfig = agent->driver.root = "";
 	agent->run.pids = agent->pids_total = -1; /* as the machine can bear */
 	agent->run.port_first = 19000;
+	agent->mps_memory_mib = 256;
 	agent->run.port_last = 28999;
 	agent->run.output = (struct output_limits){ .file_bytes = 64 * MIB, .files = 4 };
 	agent->output_total_bytes = 10240 * MIB;
@@ -362,6 +371,52 @@ static const char *with_orchestrator(struct arena *arena, const char *labels)
 	return labels;
 }
 
+/* The label as which the scheduler knows that this node gives shares. */
+static const char *with_shares(struct arena *arena, const char *labels)
+{
+	struct buffer text = { 0 };
+
+	buffer_print(&text, "%s%s" NODE_COMPUTE_SHARES "=mps", labels ? labels : "",
+	             labels && *labels ? "," : "");
+	labels = arena_string(arena, text.data);
+	buffer_free(&text);
+	return labels;
+}
+
+static const char *find_in_path(struct options *options, const char *name)
+{
+	const char *path = getenv("PATH"), *found = NULL;
+	char *copy = arena_string(&options->arena, path ? path : "/usr/bin"), *rest = NULL;
+
+	for (char *one = strtok_r(copy, ":", &rest); one && !found;
+	     one = strtok_r(NULL, ":", &rest)) {
+		char *file = file_path("%s/%s", one, name);
+		if (access(file, X_OK) == 0)
+			found = arena_string(&options->arena, file);
+		free(file);
+	}
+	return found;
+}
+
+/* Without MPS the node runs, and gives no shares. */
+static void set_compute_shares(struct options *options, const char *told)
+{
+	struct agent_settings *agent = &options->agent;
+
+	if (!told || strcmp(told, "mps") != 0) {
+		agent->mps_control = NULL;
+		return;
+	}
+	if (!agent->mps_control)
+		agent->mps_control = find_in_path(options, "nvidia-cuda-mps-control");
+	if (agent->mps_control && access(agent->mps_control, X_OK) != 0)
+		agent->mps_control = NULL;
+	if (agent->mps_control)
+		agent->identity.labels = with_shares(&options->arena, agent->identity.labels);
+	else
+		log_at(LOG_WARNING, "no shares of compute: nvidia-cuda-mps-control is not there");
+}
+
 static bool options_finish(struct options *options, const struct told *told, struct error *error)
 {
 	struct agent_settings *agent = &options->agent;
@@ -404,6 +459,7 @@ static bool options_finish(struct options *options, const struct told *told, str
 		                 "--dra is for nodes of Kubernetes: give --kubernetes too");
 	if (told->kubernetes)
 		agent->identity.labels = with_orchestrator(&options->arena, agent->identity.labels);
+	set_compute_shares(options, told->compute_shares);
 	agent->identity.labels =
 	    labels_read(&options->arena, agent->identity.labels, agent->run.address, error);
 	if (!agent->identity.labels)

@@ -8,6 +8,7 @@
 #include "api/model/model_calls.h"
 #include "api/node/gpu_history.h"
 #include "api/node/node_calls.h"
+#include "api/node/window_calls.h"
 #include "api/request/parameters.h"
 #include "api/request/route.h"
 #include "api/scheduler_calls.h"
@@ -53,6 +54,8 @@ const struct route routes[] = {
 	{ METHOD_GET, "/api/v1/models/{id}/why", ACCESS_READ, model_calls_why, 0, "" },
 	{ METHOD_GET, "/api/v1/models/{id}/logs", ACCESS_READ, model_calls_logs, 0,
 	  "slot follow tail offset stream" },
+	{ METHOD_POST, "/api/v1/models/{id}/evict", ACCESS_CHANGE, model_calls_evict, 0,
+	  "node now" },
 	{ METHOD_POST, "/api/v1/models/{id}/leases", ACCESS_CHANGE, leases_create, 0,
 	  "wait lease" },
 	{ METHOD_GET, "/api/v1/leases/{id}", ACCESS_READ, leases_show, 0, "" },
@@ -61,6 +64,10 @@ const struct route routes[] = {
 	{ METHOD_POST, "/api/v1/tokens", ACCESS_ADMIN, tokens_create, 0, "" },
 	{ METHOD_GET, "/api/v1/tokens", ACCESS_ADMIN, tokens_list, 0, "" },
 	{ METHOD_DELETE, "/api/v1/tokens/{id}", ACCESS_ADMIN, tokens_revoke, 0, "" },
+	{ METHOD_POST, "/api/v1/windows", ACCESS_ADMIN, window_calls_create, 0, "" },
+	{ METHOD_GET, "/api/v1/windows", ACCESS_READ, window_calls_list, 0, "" },
+	{ METHOD_GET, "/api/v1/windows/{id}", ACCESS_READ, window_calls_get, 0, "" },
+	{ METHOD_DELETE, "/api/v1/windows/{id}", ACCESS_ADMIN, window_calls_delete, 0, "" },
 	{ METHOD_GET, "/api/v1/audit", ACCESS_ADMIN, audit_calls_list, 0, "limit before" },
 	{ METHOD_GET, "/api/v1/nodes", ACCESS_READ, node_calls_list, 0, "limit offset after" },
 	{ METHOD_GET, "/api/v1/nodes/{id}", ACCESS_READ, node_calls_get, 0, "" },

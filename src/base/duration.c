@@ -8,7 +8,7 @@
 #include "base/number_text.h"
 
 #define LONGEST_MS (36500 * DAY_MS)
-enum { PLACES = 6, MILLION = 1000000 };
+enum { PLACES = 6, MILLION = 1000000, EXACT_MS = 8, BUCKET_PARTS = 4 };
 
 static const struct duration_unit {
 	const char *name;
@@ -131,4 +131,39 @@ void duration_print_hours(struct buffer *to, int64_t duration_ms)
 	if (seconds >= 60)
 		buffer_print(to, "%" PRId64 "m", seconds / 60 % 60);
 	buffer_print(to, "%" PRId64 "s", seconds % 60);
+}
+
+int duration_bucket(int64_t ms)
+{
+	if (ms < EXACT_MS)
+		return (int)max64(ms, 0);
+	int power = 63 - __builtin_clzll((unsigned long long)ms);
+	int bucket =
+	    EXACT_MS + (power - 3) * BUCKET_PARTS + (int)(ms >> (power - 2) & (BUCKET_PARTS - 1));
+
+	return bucket < DURATION_BUCKETS ? bucket : DURATION_BUCKETS - 1;
+}
+
+int64_t duration_longest_ms(int bucket)
+{
+	if (bucket < EXACT_MS)
+		return bucket;
+	int power = 3 + (bucket - EXACT_MS) / BUCKET_PARTS;
+	int64_t part = (bucket - EXACT_MS) % BUCKET_PARTS;
+
+	return ((BUCKET_PARTS + part + 1) << (power - 2)) - 1;
+}
+
+int64_t duration_percentile_ms(const int64_t counts[DURATION_BUCKETS], int percent)
+{
+	int64_t all = 0, below = 0;
+
+	for (int at = 0; at < DURATION_BUCKETS; at++)
+		all += counts[at];
+	for (int at = 0; at < DURATION_BUCKETS; at++) {
+		below += counts[at];
+		if (all > 0 && below * 100 >= all * percent)
+			return duration_longest_ms(at);
+	}
+	return -1;
 }

@@ -24,4 +24,15 @@ void duration_print(struct buffer *to, int64_t duration_ms);
 /* Appends hours, minutes and seconds from the largest that it has: 26h3m0s, 3m0s, 12s. */
 void duration_print_hours(struct buffer *to, int64_t duration_ms);
 
+/* Durations are counted in buckets that can be added up: a millisecond wide up to 8 ms, then four
+ * to each power of two, so that one is told to within a quarter of it. Gateways and schedulers of
+ * different versions use them, so they never change. */
+enum { DURATION_BUCKETS = 80 };
+
+/* The last has all that are longer than about 30 minutes. */
+int duration_bucket(int64_t ms);
+int64_t duration_longest_ms(int bucket);
+/* What `percent` of all counted do not exceed; -1: nothing was counted. */
+int64_t duration_percentile_ms(const int64_t counts[DURATION_BUCKETS], int percent);
+
 #endif

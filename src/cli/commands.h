@@ -18,6 +18,7 @@ extern const struct cli_command models_command, slots_command, decisions_command
     token_command, config_command, login_command, top_command;
 /* What top shows as well. */
 extern const struct listing_source queue_source, tenants_source, models_source, nodes_source;
+extern const struct cli_command reserve_command;
 extern const struct cli_command ask_command, chat_command;
 extern const struct cli_command estimate_command, completion_command, complete_command,
     version_command;

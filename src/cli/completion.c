@@ -61,6 +61,7 @@ static const struct {
 	{ COMPLETES_NODES, "/api/v1/nodes?limit=1000", "nodes", "id", NULL },
 	{ COMPLETES_TENANTS, "/api/v1/tenants?limit=1000", "tenants", "name", "id" },
 	{ COMPLETES_MODELS, "/api/v1/models?limit=1000", "models", "name", NULL },
+	{ COMPLETES_WINDOWS, "/api/v1/windows", "windows", "name", NULL },
 	{ COMPLETES_TOKENS, "/api/v1/tokens", "tokens", "id", NULL },
 };
 

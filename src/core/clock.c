@@ -56,6 +56,8 @@ static void move_state(const struct move *move, struct job_state_record *state)
 	move_time(move, &state->promised_ms);
 	move_time(move, &state->likely_ms);
 	move_time(move, &state->promise_made_ms);
+	move_time(move, &state->look_ms);
+	move_time(move, &state->urgent_ms);
 }
 
 static void move_reservation(const struct move *move, const struct sched *sched,
@@ -240,7 +242,8 @@ static void **clock_values(const struct text_map *map, int (*compare)(const void
 	return values;
 }
 
-/* Classes of nodes and guests have no times: they go over as they are. */
+/* Classes of nodes and guests have no times, and those of windows are the calendar's: they go
+ * over as they are. */
 static void load_facts(const struct move *move, const struct sched *sched)
 {
 	const struct cluster *cluster = &sched->cluster;
@@ -255,8 +258,10 @@ static void load_facts(const struct move *move, const struct sched *sched)
 	for (size_t i = 0; good && i < cluster->guest_by_name.count; i++)
 		good =
 		    sched_load(move->fresh, RECORD_GUEST, &((struct guest *)guests[i])->r, &error);
+	for (int i = 0; good && i < cluster->windows.count; i++)
+		good = sched_load(move->fresh, RECORD_WINDOW, &cluster->windows.at[i]->r, &error);
 	if (!good)
-		panic("a class of nodes or a guest is refused: %s", error.text);
+		panic("a class of nodes, a guest or a window is refused: %s", error.text);
 	free(classes);
 	free(guests);
 }

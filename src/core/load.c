@@ -17,6 +17,8 @@ void job_fill_request(struct job *job)
 	request->memory_mib = job->r.memory_mib;
 	request->cpu_milli = job->r.cpu_milli;
 	request->host_bytes = job->r.host_bytes;
+	request->compute = job->r.compute;
+	request->sharer = job->r.compute > 0 ? job->r.tenant_id : 0;
 	for (int64_t i = 0; i < job->r.uneven.count && i < PARTS_MAX; i++) {
 		int64_t j = i;
 		for (; j > 0 && request->uneven_mib[j - 1] < job->r.uneven.at[i]; j--)
@@ -177,10 +179,25 @@ struct reservation *reservation_from(struct sched *sched, const struct reservati
 			free(reservation);
 			return NULL;
 		}
-		reservation->parts[i] = (struct part){ gpu, row[PART_MIB], row[PART_SHARE],
-			                               row[PART_MEASURED], row[PART_WHOLE] != 0 };
+		reservation->parts[i] = (struct part){ .gpu = gpu,
+			                               .mib = row[PART_MIB],
+			                               .share = row[PART_SHARE],
+			                               .measured_mib = row[PART_MEASURED],
+			                               .whole = row[PART_WHOLE] != 0 };
 	}
 	return reservation;
+}
+
+/* Its parts have the share of compute that its job asks for. */
+static void fill_shares(struct reservation *reservation)
+{
+	const struct shape_request *request = &reservation->job->request;
+
+	for (int i = 0; i < reservation->part_count; i++) {
+		struct part *part = &reservation->parts[i];
+		part->compute = part->whole ? 0 : request->compute;
+		part->sharer = part->whole ? 0 : request->sharer;
+	}
 }
 
 bool reservation_load(struct sched *sched, const struct reservation_record *record,
@@ -195,6 +212,7 @@ bool reservation_load(struct sched *sched, const struct reservation_record *reco
 	if (reservation) {
 		reservation->job = job;
 		reservation->task = (int)record->task;
+		fill_shares(reservation);
 		struct task *task = &reservation->job->tasks[reservation->task];
 		place = reservation->phase == PHASE_CLAIM ? &task->claim : &task->reservation;
 	}

@@ -249,7 +249,7 @@ static bool shape_fits(struct sched *sched, struct shape *shape)
 	search.only = NULL; /* a job that grows may have to stay where it is, others not */
 	search.rack = 0;
 	search.link = 0;
-	search.ignore_promises = true;
+	search.ignore_promises = search.ignore_windows = true;
 	search.any = shape->tasks == 1; /* how a gang is laid out decides whether it fits */
 	if (search.any && shape->split_gpus == 0 && place_fits(&sched->placement, &search))
 		return true;

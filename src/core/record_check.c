@@ -45,7 +45,7 @@ static bool check_meta(const struct sched *sched, const struct meta_record *meta
 		meta->last_gpu_id,   meta->last_job_id,    meta->last_reservation_id,
 		meta->last_model_id, meta->last_start,     meta->last_decision_id,
 		meta->last_event,    meta->last_run_id,    meta->last_class_id,
-		meta->last_guest_id
+		meta->last_guest_id, meta->last_window_id
 	};
 
 	if (meta->id != 1 || sched->written_meta.id != 0)
@@ -166,11 +166,12 @@ static bool check_job_state(const struct sched *sched, const struct job_state_re
 	    !is_time(state->started_ms) || !is_time(state->checkpoint_ms) ||
 	    !is_time(state->completed_ms) || !is_time(state->short_since_ms) ||
 	    !is_time(state->promised_ms) || !is_time(state->likely_ms) ||
-	    !is_time(state->promise_made_ms))
+	    !is_time(state->promise_made_ms) || !is_time(state->look_ms) ||
+	    !is_time(state->urgent_ms))
 		return corrupt(error, "the state of job", state->id, "with a time that cannot be");
 	if (!within(state->refusals, 0, NUMBER_MAX) || !within(state->expected_ms, 0, NUMBER_MAX) ||
 	    !within(state->expected_p90_ms, 0, NUMBER_MAX) || !within(state->confidence, 0, 1000) ||
-	    !within(state->guess, 0, NUMBER_MAX) ||
+	    !within(state->deadline_risk, 0, 1000) || !within(state->guess, 0, NUMBER_MAX) ||
 	    !within(state->start, 0, sched->meta.last_start) ||
 	    !within(state->preempted_count, 0, NUMBER_MAX) ||
 	    !within(state->served_ms, 0, NUMBER_MAX))
@@ -313,7 +314,8 @@ static bool record_check_check_slot(const struct sched *sched, const struct slot
 	if (!within(slot->concurrency, 1, CONCURRENCY_MAX) || !is_time(slot->ordered_ms) ||
 	    !is_time(slot->overdue_ms) || !is_time(slot->ready_ms) || !is_time(slot->used_ms) ||
 	    !is_time(slot->held_ms) || !within(slot->closing_for, 0, sched->meta.last_model_id) ||
-	    (slot->closing_for != 0 && slot->state != SLOT_READY))
+	    (slot->closing_for != 0 && slot->state != SLOT_READY) ||
+	    (slot->evicted && slot->state != SLOT_READY && slot->state != SLOT_STOPPING))
 		return corrupt(error, "slot", slot->id, "with a number that cannot be");
 	return true;
 }
@@ -370,6 +372,21 @@ static bool check_guest(const struct sched *sched, const struct guest_record *gu
 	return demand_check("", guest->rules, guest->marks, "", error);
 }
 
+static bool check_window(const struct sched *sched, const struct window_record *window,
+                         struct error *error)
+{
+	if (!within(window->id, 1, sched->meta.last_window_id) ||
+	    windows_named(&sched->cluster.windows, window->name) ||
+	    sched->cluster.windows.count == WINDOWS_MAX)
+		return corrupt(error, "window", window->id,
+		               "under an id or a name that it cannot have");
+	if (window->tenant_id != 0 && !tenants_find(&sched->tenants, window->tenant_id))
+		return corrupt(error, "window", window->id, "for a tenant that is not there");
+	if (!is_time(window->made_ms))
+		return corrupt(error, "window", window->id, "with a time that cannot be");
+	return window_check(window, error);
+}
+
 bool record_check(const struct sched *sched, enum record_kind kind, const void *record,
                   struct error *error)
 {
@@ -402,6 +419,8 @@ bool record_check(const struct sched *sched, enum record_kind kind, const void *
 		return check_node_class(sched, record, error);
 	case RECORD_GUEST:
 		return check_guest(sched, record, error);
+	case RECORD_WINDOW:
+		return check_window(sched, record, error);
 	default:
 		return true;
 	}
@@ -455,11 +474,16 @@ bool record_check_all(const struct sched *sched, struct error *error)
 			               "as removed, without a slot that it waits for");
 	for (size_t i = 0; i < sched->cluster.node_count; i++) {
 		const struct node *node = sched->cluster.nodes[i];
-		for (int g = 0; g < node->gpu_count; g++)
-			if (node->gpus[g]->books.whole_owners > 0 &&
-			    node->gpus[g]->books.owners - adopted_on(node->gpus[g]) > 1)
+		for (int g = 0; g < node->gpu_count; g++) {
+			const struct gpu_books *books = &node->gpus[g]->books;
+			if (books->whole_owners > 0 &&
+			    books->owners - adopted_on(node->gpus[g]) > 1)
 				return corrupt(error, "GPU", node->gpus[g]->r.id,
 				               "as given whole and shared");
+			if (books->compute.milli > WHOLE_GPU)
+				return corrupt(error, "GPU", node->gpus[g]->r.id,
+				               "with more than all of its compute given away");
+		}
 	}
 	return true;
 }

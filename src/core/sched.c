@@ -142,6 +142,7 @@ void sched_cluster_changed(struct sched *sched, bool structure)
 		return;
 	sched->cluster.ordered = false;
 	sched->index.built = false;
+	sched->cluster.windows.linked = false;
 	sched->cluster.version++;
 }
 
@@ -187,6 +188,8 @@ void sched_prepare(struct sched *sched)
 		sched->asked_mib = sched->cluster.smallest_mib;
 		ask_anew(sched);
 	}
+	if (!sched->cluster.windows.linked)
+		windows_link(&sched->cluster);
 	if (!sched->index.built) {
 		index_build(&sched->index, &sched->cluster, &sched->config);
 		sched->index.built = true;
@@ -293,6 +296,7 @@ static void time_passed(struct sched *sched)
 	due_jobs(sched);
 	route_expire(sched);
 	due_slots(sched);
+	windows_time_passed(sched);
 }
 
 static void put_price(struct sched *sched, const struct tenant *tenant)
@@ -384,6 +388,11 @@ static bool delete_tenant(struct sched *sched, int64_t id, struct error *error)
 			                 "and been archived",
 			                 tenant->r.name);
 	}
+	for (int i = 0; i < sched->cluster.windows.count; i++)
+		if (sched->cluster.windows.at[i]->r.tenant_id == id)
+			return error_set(error, ERROR_CONFLICT,
+			                 "tenant %s has the window %s: delete that first",
+			                 tenant->r.name, sched->cluster.windows.at[i]->r.name);
 	for (size_t i = 0; i < sched->models.count; i++)
 		if (sched->models.all[i]->tenant == tenant)
 			return error_set(error, ERROR_CONFLICT,
@@ -651,6 +660,13 @@ static bool sched_dispatch(struct sched *sched, const struct command *command, s
 		return guest_put(sched, &command->guest, error);
 	case COMMAND_REMOVE_GUEST:
 		return guest_remove(sched, command->guest_name, error);
+	case COMMAND_PUT_WINDOW:
+		return windows_put(sched, &command->window, error);
+	case COMMAND_REMOVE_WINDOW:
+		return windows_delete(sched, command->id, error);
+	case COMMAND_EVICT_MODEL:
+		return model_evict(sched, command->evict.model_id, command->evict.node,
+		                   command->evict.now, error);
 	case COMMAND_CHARGE:
 		return charge_tenants(sched, command->charges, error);
 	case COMMAND_TASK_STARTED:
@@ -769,6 +785,8 @@ bool sched_load(struct sched *sched, enum record_kind kind, const void *record, 
 		return cluster_put_node_class(&sched->cluster, record) != NULL;
 	case RECORD_GUEST:
 		return guest_load(sched, record) != NULL;
+	case RECORD_WINDOW:
+		return windows_load(sched, record);
 	case RECORD_TRIAL:
 		return trial_load(sched, record, error);
 	case RECORD_MARGIN:

@@ -50,7 +50,10 @@ struct submit_forecast {
 	bool queued;                       /* it would be in the queue: the positions count */
 	bool may_preempt;                  /* its tenant may stop others for it */
 	int64_t expected_ms, p90_ms, confidence;
-	int64_t count; /* jobs of its array, of which this is the first; or 1 */
+	int64_t deadline_ms;   /* 0: it has none */
+	int64_t deadline_risk; /* thousandths: the chance to miss it; 0: unknown */
+	bool at_risk;          /* that is as much as is told */
+	int64_t count;         /* jobs of its array, of which this is the first; or 1 */
 	int64_t node_ids[FORECAST_GPUS_MAX];
 	int64_t gpu_ids[FORECAST_GPUS_MAX]; /* 0: the task has none */
 	int place_count;                    /* GPUs, or tasks without one; the first of them */

@@ -12,6 +12,7 @@
 #include "core/place/fit.h"
 #include "core/place/place.h"
 #include "core/place/placement.h"
+#include "core/promise/deadline.h"
 #include "core/promise/margin.h"
 #include "core/promise/promise.h"
 #include "core/queue/job.h"
@@ -138,6 +139,11 @@ void guests_leave(struct sched *sched, struct node *node);
  * stay as they are; requests end, and expected starts are made again. `clamp`, back only: the
  * clock was right before it ran ahead, so times up to `to_ms` are true and stay. */
 bool clock_move(struct sched *sched, int64_t to_ms, bool clamp, struct error *error);
+/* Windows; see windows.c. */
+bool windows_put(struct sched *sched, const struct window_command *command, struct error *error);
+bool windows_delete(struct sched *sched, int64_t id, struct error *error);
+void windows_time_passed(struct sched *sched);
+bool windows_load(struct sched *sched, const struct window_record *record);
 bool node_report_drain(struct sched *sched, const char *name, bool draining, struct error *error);
 bool node_report_dead(struct sched *sched, const char *name, struct error *error);
 bool node_report_remove(struct sched *sched, const char *name, struct error *error);

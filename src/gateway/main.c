@@ -145,8 +145,17 @@ static bool open_port(struct gateway_main *main, struct error *error)
 	if (!listener)
 		return false;
 	bool colons = strchr(settings->listen, ':');
-	printf("gpu-gateway serves at %s://%s%s%s:%u\n", main->tls ? "https" : "http",
-	       colons ? "[" : "", settings->listen, colons ? "]" : "", listener_port(listener));
+	char url[PROGRAM_URL_MAX];
+	snprintf(url, sizeof(url), "%s://%s%s%s:%u", main->tls ? "https" : "http",
+	         colons ? "[" : "", settings->listen, colons ? "]" : "", listener_port(listener));
+	/* An address that means all of them is nothing that a client can connect to. */
+	bool is_any =
+	    strcmp(settings->listen, "0.0.0.0") == 0 || strcmp(settings->listen, "::") == 0;
+	snprintf(program->url, sizeof(program->url), "%s",
+	         settings->url ? settings->url
+	         : is_any      ? ""
+	                       : url);
+	printf("gpu-gateway serves at %s\n", url);
 	fflush(stdout);
 	return true;
 }

@@ -56,6 +56,8 @@ static const struct option table[] = {
 	            "key of the certificate for clients"),
 	TEXT_OPTION("listen-ca-file", "FILE", options.program.ca_file,
 	            "clients show a certificate signed by this"),
+	TEXT_OPTION("url", "URL", options.program.url,
+	            "where clients reach it, for the scheduler's users (default: the listener)"),
 	NUMBER_OPTION("body-mib", "N", options.program.body_bytes, 1, 4096, MIB,
 	              "MiB of a request's body at most (default: 64)"),
 	NUMBER_OPTION("buffered-mib", "N", options.program.buffered_bytes, 16, 1 << 20, MIB,
@@ -140,6 +142,19 @@ static bool is_loopback(const char *address)
 	return strncmp(address, "127.", 4) == 0 || strcmp(address, "::1") == 0;
 }
 
+/* http://HOST[:PORT] or https://HOST[:PORT], and nothing behind it. */
+static bool is_url(const char *url)
+{
+	size_t scheme = strncmp(url, "https://", 8) == 0  ? 8
+	                : strncmp(url, "http://", 7) == 0 ? 7
+	                                                  : 0;
+
+	for (const char *at = url + scheme; *at; at++)
+		if (!isalnum((unsigned char)*at) && !strchr("-.:[]", *at))
+			return false;
+	return scheme > 0 && url[scheme] != '\0' && strlen(url) < PROGRAM_URL_MAX;
+}
+
 static bool options_finish(struct options *options, const struct told *told, struct error *error)
 {
 	struct program_settings *program = &options->program;
@@ -154,6 +169,10 @@ static bool options_finish(struct options *options, const struct told *told, str
 	if (!program->cert_file != !program->key_file)
 		return error_set(error, ERROR_INVALID,
 		                 "--listen-cert-file and --listen-key-file go together");
+	if (program->url && !is_url(program->url))
+		return error_set(error, ERROR_INVALID,
+		                 "--url '%s' is not http://HOST:PORT or https://HOST:PORT",
+		                 program->url);
 	if (options->routes && !is_loopback(program->listen))
 		return error_set(error, ERROR_INVALID,
 		                 "--routes has no sign-in: --listen must be a loopback address");

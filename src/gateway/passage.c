@@ -566,6 +566,29 @@ static bool check_method(const struct exchange *exchange, const struct endpoint 
 	return false;
 }
 
+/* Pages of any site may read answers: a request needs a key that the page was given, never one that
+ * the browser adds by itself, and without sign-in may_be_open() looks at the site. */
+static const struct header page_headers[] = {
+	{ TEXT("access-control-allow-origin"), TEXT("*") },
+	{ TEXT("access-control-expose-headers"), TEXT("*") },
+};
+
+/* Browsers ask first whether a page may ask. */
+static void allow_page(struct exchange *exchange)
+{
+	struct header headers[3] = {
+		{ TEXT("access-control-allow-methods"), TEXT("GET, POST") },
+		{ TEXT("access-control-max-age"), TEXT("600") },
+		{ TEXT("access-control-allow-headers"),
+		  headers_get(&exchange->headers, "access-control-request-headers") },
+	};
+
+	exchange_respond(exchange,
+	                 &(struct response){ .status = 204,
+	                                     .headers = headers,
+	                                     .header_count = headers[2].value.size > 0 ? 3 : 2 });
+}
+
 void passage_head(struct exchange *exchange)
 {
 	struct program *program = exchange->handler->context;
@@ -574,6 +597,15 @@ void passage_head(struct exchange *exchange)
 	struct gateway_asker *asker;
 	struct refusal refusal = { 0 };
 
+	if (headers_get(&exchange->headers, "origin").data) {
+		exchange->common_headers = page_headers;
+		exchange->common_header_count = sizeof(page_headers) / sizeof(page_headers[0]);
+	}
+	if (exchange->method == METHOD_OPTIONS && endpoint->kind != ENDPOINT_UNKNOWN &&
+	    headers_get(&exchange->headers, "access-control-request-method").data) {
+		allow_page(exchange);
+		return;
+	}
 	if (!check_method(exchange, endpoint, &refusal)) {
 		refuse_early(program, exchange, endpoint, &refusal);
 		return;

@@ -30,6 +30,7 @@ struct passage {
 	struct timer timer;
 	int64_t came_ms, first_ms, last_ms; /* first and last part of the answer */
 	int64_t next_sign_ms;               /* of life, for a client that waits */
+	int64_t told_tokens;                /* of the answer, in the speed of its model */
 	int status;                         /* that the server answered */
 	char id[PASSAGE_ID_MAX];
 	bool is_asking; /* waits for a verdict */

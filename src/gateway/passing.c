@@ -19,6 +19,7 @@ static bool is_ours(struct text name)
 {
 	static const char *const ours[] = {
 		"host",
+		"origin",
 		"authorization",
 		"x-api-key",
 		"api-key",
@@ -190,6 +191,9 @@ static bool is_hop(struct text name)
 		                            "upgrade",
 		                            "x-request-id",
 		                            "x-content-type-options",
+		                            "access-control-allow-origin",
+		                            "access-control-allow-credentials",
+		                            "access-control-expose-headers",
 		                            NULL };
 
 	for (int i = 0; hops[i]; i++)
@@ -270,18 +274,26 @@ static void note_progress(struct passage *passage)
 {
 	struct program *program = passage->program;
 	const struct meter_counts *counts = &passage->meter.counts;
+	int64_t tokens = counts->completion >= 0 ? counts->completion : passage->meter.events;
 
 	passage->last_ms = program_now_ms(program);
 	if (passage->first_ms == 0) {
 		passage->first_ms = passage->last_ms;
 		gateway_begun(&passage->call);
 		times_add(&program->figures.first_token, passage->first_ms - passage->came_ms);
+		if (passage->call.is_stream && passage->status < 300)
+			speed_first_token(&passage->call.model->speed, passage->first_ms,
+			                  passage->first_ms - passage->came_ms);
+	}
+	if (passage->status < 300 && tokens > passage->told_tokens) {
+		speed_tokens(&passage->call.model->speed, passage->last_ms,
+		             tokens - passage->told_tokens);
+		passage->told_tokens = tokens;
 	}
 	if (!passage->row)
 		return;
 	passage->row->prompt = counts->prompt >= 0 ? counts->prompt : passage->call.prompt_tokens;
-	passage->row->completion =
-	    counts->completion >= 0 ? counts->completion : passage->meter.events;
+	passage->row->completion = tokens;
 }
 
 /* To the client; what it does not take waits, and the server with it. */

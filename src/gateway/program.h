@@ -22,6 +22,7 @@ struct program_settings {
 	int64_t keep_alive_ms; /* a waiting stream gets a comment after this time, repeatedly */
 	int64_t stop_ms;       /* streams may take so long to end when it is told to stop */
 	const char *cert_file, *key_file, *ca_file; /* of the listener; NULL: clear text */
+	const char *url; /* where clients reach it; NULL: at the listener */
 };
 
 /* A histogram in milliseconds, for metrics. */
@@ -40,6 +41,8 @@ struct figures {
 	int64_t bytes_in, bytes_out, cut;
 };
 
+enum { PROGRAM_URL_MAX = 256 };
+
 struct program {
 	struct program_settings settings;
 	struct loop *loop;
@@ -51,7 +54,8 @@ struct program {
 	struct figures figures;
 	struct passage *passages, *spare; /* those that are open; for later */
 	int64_t open_count;
-	struct buffer scratch; /* of one function at a time */
+	struct buffer scratch;     /* of one function at a time */
+	char url[PROGRAM_URL_MAX]; /* that the scheduler is told */
 	uint64_t id_seed;
 	bool is_stopping, is_loopback;
 };

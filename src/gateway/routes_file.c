@@ -59,7 +59,7 @@ static void read_slots(Gateway__Routes *routes, const json_t *object, int64_t mo
 		slot->slot_id = (int64_t)routes->n_slots + 1;
 		slot->model_id = model_id;
 		slot->address = memory_text(address ? address : "");
-		slot->key = memory_text("");
+		slot->key = memory_text(text_of_member(object, "key", ""));
 		slot->state = GATEWAY__SLOT__STATE__READY;
 		slot->share = share > 0 ? share : CONCURRENCY;
 		routes->slots[routes->n_slots++] = slot;

@@ -62,6 +62,7 @@ static void session_connected(void *context)
 	hello.version = (char *)GPU_SCHEDULER_VERSION;
 	hello.n_boots = (size_t)spool_boots(session->program->spool, boots, BOOTS_MAX);
 	hello.boots = boots;
+	hello.url = (char *)session->program->url;
 	envelope.hello = &hello;
 	session_send(session, &envelope);
 }

@@ -18,6 +18,25 @@ static const struct resource split_resource = {
 	.no_form = "the dashboard shows models, and does not change them",
 };
 
+/* clang-format off */
+static const struct resource_field model_waiting_fields[] = {
+FIELD(tenant_id, .label = "Tenant", .help = "The tenant; null: administrators",
+	.kind = VALUE_ID, .refers = "tenant", .empty = EMPTY_NULL)
+FIELD(requests, .label = "Requests", .help = "Requests that wait",
+	.kind = VALUE_INTEGER)
+FIELD(oldest_wait_ms, .label = "Oldest wait", .help = "How long the oldest of them has waited",
+	.kind = VALUE_INTEGER, .unit = UNIT_MILLISECONDS)
+FIELD(tokens, .label = "Tokens", .help = "Tokens that they are expected to take",
+	.kind = VALUE_INTEGER)
+};
+/* clang-format on */
+static const struct resource model_waiting_resource = {
+	.name = "model_waiting",
+	.help = "A tenant whose requests wait for a model",
+	FIELDS_OF(model_waiting_fields),
+	.no_form = "the dashboard shows models, and does not change them",
+};
+
 static const struct resource_field model_fields[] = {
 #include "resource/model_table.h"
 };

@@ -190,6 +190,22 @@ FIELD(coming_slots, .label = "Coming slots", .help = "Slots that wait for memory
 	.kind = VALUE_INTEGER, .empty = EMPTY_OMITTED, .repeatable = true)
 FIELD(stopping_slots, .label = "Stopping slots", .help = "Slots that are stopping",
 	.kind = VALUE_INTEGER, .empty = EMPTY_OMITTED, .repeatable = true)
+FIELD(oldest_wait_ms, .label = "Oldest wait", .help = "How long the oldest request has waited in a gateway",
+	.kind = VALUE_INTEGER, .unit = UNIT_MILLISECONDS, .empty = EMPTY_NULL, .repeatable = true)
+FIELD(answers_per_minute, .label = "Answers per minute",
+	.help = "Streams that began to answer in the last minute, through gateways",
+	.kind = VALUE_INTEGER, .empty = EMPTY_OMITTED, .repeatable = true)
+FIELD(first_token_p50_ms, .label = "First token", .help = "The median time from a request to the first token of its stream, in the last minute",
+	.kind = VALUE_INTEGER, .unit = UNIT_MILLISECONDS, .empty = EMPTY_NULL, .repeatable = true)
+FIELD(first_token_p99_ms, .label = "First token, p99", .help = "What 99 of 100 streams did not exceed",
+	.kind = VALUE_INTEGER, .unit = UNIT_MILLISECONDS, .empty = EMPTY_NULL, .repeatable = true)
+FIELD(tokens_per_second, .label = "Tokens per second", .help = "Tokens of all answers a second, in the last minute",
+	.kind = VALUE_DECIMAL, .digits = 3, .empty = EMPTY_OMITTED, .repeatable = true)
+FIELD(waiting_tenants, .label = "Who waits", .help = "Tenants whose requests wait in gateways, the longest wait first; for those who may see the model's tenant",
+	.kind = VALUE_LIST, .nested = &model_waiting_resource, .empty = EMPTY_OMITTED, .repeatable = true,
+	.owner_only = true)
+FIELD(gateway_url, .label = "Gateway", .help = "Where a gateway serves it; null: none is connected that says so",
+	.kind = VALUE_TEXT, .empty = EMPTY_NULL, .repeatable = true)
 FIELD(failures, .label = "Failures", .help = "Failed loads and lost slots in a row",
 	.kind = VALUE_INTEGER, .repeatable = true, STORED(RECORD_MODEL, struct model_record, failures),
 	.owner_only = true)

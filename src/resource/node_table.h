@@ -56,6 +56,8 @@ FIELD(overhead_memory, .label = "Overhead", .help = "Memory that the driver keep
 	.kind = VALUE_INTEGER, .unit = UNIT_MIB)
 FIELD(share, .label = "Share", .help = "The reserved share of the GPU, from 0 to 1",
 	.kind = VALUE_DECIMAL, .digits = 3, .unit = UNIT_GPUS)
+FIELD(compute_share, .label = "Compute", .help = "Share of its compute that is reserved, from 0 to 1; 0: those on it take turns",
+	.kind = VALUE_DECIMAL, .digits = 3, .unit = UNIT_GPUS, .empty = EMPTY_OMITTED)
 FIELD(available, .label = "Available", .help = "True if it could be reserved whole now", .kind = VALUE_FLAG)
 FIELD(whole, .label = "Whole", .help = "True if it is reserved whole", .kind = VALUE_FLAG)
 FIELD(healthy, .label = "Healthy", .help = "True if its node reports no fault", .kind = VALUE_FLAG,

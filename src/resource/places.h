@@ -114,6 +114,15 @@ enum token_field {
 #undef TOKEN_ROWS
 #undef FIELD
 
+#define FIELD(name, ...) WINDOW_FIELD_##name,
+#define WINDOW_ROWS
+enum window_field {
+#include "resource/window_table.h"
+	WINDOW_FIELDS_COUNT,
+};
+#undef WINDOW_ROWS
+#undef FIELD
+
 #define FIELD(name, ...) GUARD_FIELD_##name,
 #define GUARD_ROWS
 enum guard_field {

@@ -382,6 +382,7 @@ json_t *slurm_request(const struct slurm_job *from, struct error *error)
 	set_text(job, "name", name);
 	set_text(job, "tenant_id", slurm_value(from->asked, "--account"));
 	set_text(job, "array", slurm_value(from->asked, "--array"));
+	set_text(job, "window", slurm_value(from->asked, "--reservation"));
 	const char *directory = slurm_value(from->asked, "--chdir");
 	set_text(job, "working_directory", directory ? directory : from->directory);
 	if (slurm_has(from->asked, "--hold"))

@@ -6,12 +6,13 @@ import pathlib
 import shutil
 import subprocess
 import sys
+import threading
 
 import pytest
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-for room in ("service", "store", "agent"):
+for room in ("service", "store", "agent", "gateway"):
     sys.path.insert(0, str(HERE.parent / room))
 
 from scheduler import Scheduler
@@ -168,6 +169,64 @@ def test_a_service_that_was_lost_is_found_again(tmp_path):
     finally:
         browser.kill()
         scheduler.stop()
+
+
+def ask(gateway, model, **more):
+    return gateway.request("POST", "/v1/chat/completions", {
+        "model": model, "stream": True, "messages": [{"role": "user", "content": "hello"}], **more})
+
+
+def test_a_model_is_asked_and_its_queue_is_shown(tmp_path):
+    from cluster import Cluster
+    from gateway_parts import MOCK, Gateway, await_true
+
+    cluster = Cluster(tmp_path / "cluster")
+    gateway = None
+    try:
+        cluster.agent(gpus="2x80G")
+        lab = cluster.scheduler.post("/api/v1/tenants", {"name": "lab"}).json()["id"]
+        models = {}
+        for name, places in (("free", 8), ("busy", 1)):
+            made = cluster.scheduler.post("/api/v1/models", {
+                "name": name, "tenant_id": lab, "runtime": "custom", "gpu_memory_mb": 20000,
+                "command": f"exec {sys.executable} {MOCK} {{port}}", "max_concurrency": places,
+                "max_replicas": 1})
+            assert made.status == 201, made
+            models[name] = made.json()["id"]
+        gateway = Gateway(tmp_path / "gateway", "--scheduler", f"127.0.0.1:{cluster.port}")
+        await_true(lambda: b'"busy"' in gateway.request("GET", "/v1/models").body)
+
+        def model(name):
+            return cluster.scheduler.get(f"/api/v1/models/{models[name]}").json()
+
+        # The scheduler has no sign-in, so all requests are of its default tenant or of nobody.
+        assert ask(gateway, "free").status == 200
+        seen = await_true(lambda: (one := model("free"))["first_token_p50_ms"] is not None and one)
+        assert seen["gateway_url"] == gateway.url and seen["answers_per_minute"] == 1
+        assert seen["tokens_per_second"] > 0
+        policy = cluster.scheduler.get("/").headers["content-security-policy"]
+        assert f"connect-src 'self' {gateway.url}" in policy
+        until = tmp_path / "until"
+        threads = [threading.Thread(target=ask, args=(gateway, "busy"), kwargs={"mock": {"until": str(until)}})
+                   for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        await_true(lambda: sum(one["requests"] for one in model("busy").get("waiting_tenants", [])) == 3)
+        assert model("busy")["oldest_wait_ms"] is not None
+        pictures = os.environ.get("DASHBOARD_PICTURES")
+        found = walk("models", url=cluster.scheduler.url, model=models["free"], busy=models["busy"],
+                     **({"pictures": pictures} if pictures else {}))
+        until.touch()
+        for thread in threads:
+            thread.join(60)
+        report(found)
+        assert found["noise"] == []
+        assert {one.split("/v1/")[0] for one in found["strangers"]} == {gateway.url}
+    finally:
+        (tmp_path / "until").touch()
+        if gateway:
+            gateway.kill()
+        cluster.stop()
 
 
 def test_a_click_among_800_gpus_changes_only_what_it_must(tmp_path):

@@ -3,7 +3,8 @@ and faults by what the request says
 
 A request's member `mock` may have: delay (s before the answer), tokens, gap (s between tokens),
 status, reset (closes before a byte), cut (closes after that many tokens), usage (false: says
-nothing), pad (bytes of each token), prompt_tokens, until (a file: the stream continues until the file exists). GET /mock says what has been served.
+nothing), pad (bytes of each token), prompt_tokens, until (a file: the stream
+continues until the file exists), stalls (after its tokens nothing more comes). GET /mock says what has been served.
 """
 import hashlib
 import itertools
@@ -151,6 +152,8 @@ class Handler(socketserver.StreamRequestHandler):
             self.chunk(b"data: " + json.dumps({
                 "id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": asked["model"],
                 "choices": [{"index": 0, "delta": {"content": f"{i} {pad}"}, "finish_reason": None}]}).encode() + b"\n\n")
+        if mock.get("stalls"):
+            self.wait(3600)
         with LOCK:
             STATE["prompt_tokens"] += prompt
             STATE["completion_tokens"] += tokens

@@ -2,10 +2,13 @@
 the real server of llama.cpp on the CPU."""
 
 import json
+import os
 import pathlib
 import socket
 import subprocess
 import sys
+import threading
+import time
 
 import pytest
 
@@ -122,21 +125,69 @@ def test_an_answer_of_llama_cpp_is_passed_byte_by_byte(make_gateway, llama):
     assert texts(gateway.url) == texts(llama)
 
 
+def test_every_client_is_told_no_at_its_deadline(make_gateway):
+    """600 s, scaled to 2: nothing is ever loaded. A second of grace holds where nobody else computes."""
+    gateway = make_gateway("--keep-alive-ms", 300, "--queue-ms", 2000, routes=[
+        {"name": "cold", "slots": []}, {"name": "cold-o", "runtime": "ollama", "slots": []}])
+    grace = 1 if os.environ.get("GATEWAY_FULL") else 60
+    clients = ["openai", "anthropic", "ollama"]
+    if (ROOT / "build" / "node" / "node_modules" / "openai").exists():
+        clients.append("npm")
+    told = []
+
+    def ask(client):
+        told.append((client, do(client, gateway, "cold-o" if client == "ollama" else "cold", "late", "late_stream")))
+    threads = [threading.Thread(target=ask, args=(client,)) for client in clients]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(120)
+    assert sorted(client for client, _ in told) == sorted(clients)
+    for client, seen in told:
+        for act in ("late", "late_stream"):
+            text, seconds = seen[act]
+            assert "cold" in text, (client, act, seen)
+            assert 1.5 <= seconds <= 2 + grace, (client, act, seen)
+    for stream in (False, True):
+        began = time.monotonic()
+        body = json.dumps({"model": "cold", "stream": stream, "messages": []})
+        text = run("curl", "-sSN", gateway.url + "/v1/chat/completions", "-d", body)
+        assert '"error"' in text and "cold" in text
+        assert 1.5 <= time.monotonic() - began <= 2 + grace
+
+
+# Seconds that a load takes: up to 600, scaled down.
+LOADS = (0, 3, 10, 30, 60) if os.environ.get("GATEWAY_FULL") else (1,)
+
+
 def test_the_first_request_of_every_client_is_held_while_its_model_is_loaded(cluster, make_gateway):
-    cluster.agent(gpus="2x80G")
+    cluster.agent(gpus="4x80G")
     gateway = make_gateway("--scheduler", f"127.0.0.1:{cluster.port}", "--keep-alive-ms", 300)
     await_true(lambda: gateway.request("GET", "/health").status == 200)
     clients = ["openai", "anthropic", "curl"]
     if (ROOT / "build" / "node" / "node_modules" / "openai").exists():
         clients.append("npm")
-    for client in clients:
-        for act in ("chat", "stream"):
-            model = f"{client}-{act}"
-            make_model(cluster, model, command=f"sleep 1; exec {sys.executable} {MOCK} {{port}}")
-            await_true(lambda name=model: name.encode() in gateway.request("GET", "/v1/models").body)
-            if client == "curl":
-                body = json.dumps({"model": model, "stream": act == "stream", "messages": []})
-                text = run("curl", "-sSN", "--fail", gateway.url + "/v1/chat/completions", "-d", body)
-                assert "word" in text or "data: [DONE]" in text
-            else:
-                assert do(client, gateway, model, act)[act]
+    answered = []
+
+    def ask(client, act, model):
+        if client != "curl":
+            return bool(do(client, gateway, model, act)[act])
+        body = json.dumps({"model": model, "stream": act == "stream", "messages": []})
+        text = run("curl", "-sSN", "--fail", gateway.url + "/v1/chat/completions", "-d", body)
+        return "word" in text or "data: [DONE]" in text
+
+    def ask_all(client):
+        for load in LOADS:
+            for act in ("chat", "stream"):
+                model = f"{client}-{act}-{load}"
+                make_model(cluster, model, gpu_memory_mb=2000,
+                           command=f"sleep {load}; exec {sys.executable} {MOCK} {{port}}")
+                await_true(lambda name=model: name.encode() in gateway.request("GET", "/v1/models").body)
+                answered.append((client, act, load, ask(client, act, model)))
+    threads = [threading.Thread(target=ask_all, args=(client,)) for client in clients]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(900)
+    assert sorted(answered) == sorted((client, act, load, True) for client in clients for load in LOADS
+                                      for act in ("chat", "stream"))

@@ -6,11 +6,18 @@ import json
 import os
 import pathlib
 import random
+import socket
+import sys
 import threading
 
 import pytest
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "store"))
+
+import postgres
+from cluster import Cluster
 from gateway_parts import await_true
+from scheduler import Scheduler
 from test_bills import Site
 from test_session import make_model, slots
 
@@ -23,11 +30,12 @@ USAGE_KILLS = 100 if FULL else 3
 SLOW = 1000 if FULL else 100
 
 
-async def open_chat(port, **more):
+async def open_chat(port, key="none", **more):
     """A connection with a request on it."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1 << 26)
     body = json.dumps({"model": "m", "messages": [{"role": "user", "content": "hello"}], **more}).encode()
-    writer.write(b"POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\ncontent-length: %d\r\n\r\n%s" % (len(body), body))
+    writer.write(b"POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer %s\r\n"
+                 b"content-length: %d\r\n\r\n%s" % (key.encode(), len(body), body))
     await writer.drain()
     return reader, writer
 
@@ -38,6 +46,28 @@ async def read_stream(port, **more):
     answer = await reader.readuntil(b"0\r\n\r\n")
     writer.close()
     return answer
+
+
+def read_streams(gateway, done):
+    """A thread that reads streams until the file is there, and the list that gets what came."""
+    answers = []
+
+    async def read_all():
+        return await asyncio.gather(*(read_stream(gateway.port, mock={"until": str(done), "gap": 0.2})
+                                      for _ in range(STREAMS)), return_exceptions=True)
+    reads = threading.Thread(target=lambda: answers.extend(asyncio.run(read_all())))
+    reads.start()
+    return reads, answers
+
+
+def check_streams(answers):
+    assert len(answers) == STREAMS
+    for answer in answers:
+        assert isinstance(answer, bytes), answer
+        assert b"data: [DONE]" in answer
+        words = [json.loads(line[6:])["choices"][0]["delta"].get("content", "").strip()
+                 for line in answer.splitlines() if line.startswith(b"data: {")]
+        assert words[:-1] == [str(i) for i in range(len(words) - 1)], "events are missing"
 
 
 def test_no_stream_is_cut_while_the_scheduler_is_killed(cluster, make_gateway, tmp_path):
@@ -51,13 +81,8 @@ def test_no_stream_is_cut_while_the_scheduler_is_killed(cluster, make_gateway, t
     assert gateway.chat().status == 200
     served = [slot["id"] for slot in slots(cluster)]
     done = tmp_path / "done"
-    answers, other = [], []
-
-    async def read_all():
-        return await asyncio.gather(*(read_stream(gateway.port, mock={"until": str(done), "gap": 0.2})
-                                      for _ in range(STREAMS)), return_exceptions=True)
-    reads = threading.Thread(target=lambda: answers.extend(asyncio.run(read_all())))
-    reads.start()
+    other = []
+    reads, answers = read_streams(gateway, done)
     await_true(lambda: gateway.metric("in_flight") == STREAMS)
     asks = threading.Thread(target=lambda: other.append(gateway.request(
         "POST", "/v1/chat/completions", {"model": "b", "messages": []}, timeout=1200)))
@@ -72,15 +97,114 @@ def test_no_stream_is_cut_while_the_scheduler_is_killed(cluster, make_gateway, t
     finally:
         done.touch()
         reads.join(300)
-    assert len(answers) == STREAMS
-    for answer in answers:
-        assert isinstance(answer, bytes), answer
-        assert b"data: [DONE]" in answer
-        words = [json.loads(line[6:])["choices"][0]["delta"].get("content", "").strip()
-                 for line in answer.splitlines() if line.startswith(b"data: {")]
-        assert words[:-1] == [str(i) for i in range(len(words) - 1)], "events are missing"
+    check_streams(answers)
     asks.join(300)
     assert other[0].status == 200, other[0].body
+
+
+class Pair(Cluster):
+    """Two schedulers on one PostgreSQL; `scheduler` is the one that leads."""
+
+    def __init__(self, directory, server):
+        database = {"host": str(server.folder), "user": "postgres", "database": "postgres"}
+        self.directory, self.agents = directory, []
+        self.both = [Scheduler(directory / name, starts=False, grpc=free_port(),
+                               sections={"database": database | {"name": name},
+                                         "scheduler": {"grace_ms": 2000}})
+                     for name in ("one", "two")]
+        self.addresses = ",".join(f"127.0.0.1:{one.ports['grpc']}" for one in self.both)
+        self.port = self.addresses.removeprefix("127.0.0.1:")
+        self.scheduler = self.both[0].start()
+        self.tenant = self.make_tenant("physics")
+
+    def take_over(self):
+        active, self.scheduler = self.scheduler, next(one for one in self.both if one is not self.scheduler)
+        self.scheduler.start(waits=False)
+        active.kill()
+        self.scheduler.wait_ready()
+
+    def stop(self):
+        super().stop()
+        for one in self.both:
+            if one.process:
+                one.kill()
+
+
+def free_port():
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
+
+
+@pytest.fixture(scope="module")
+def postgres_server():
+    running = postgres.Server()
+    yield running
+    running.stop()
+
+
+@pytest.fixture
+def pair(tmp_path, postgres_server):
+    pair = Pair(tmp_path, postgres_server)
+    yield pair
+    pair.stop()
+
+
+def test_no_stream_is_cut_by_take_overs_on_postgresql(pair, make_gateway, tmp_path):
+    pair.agent(gpus="1x80G")
+    gateway = make_gateway("--scheduler", pair.addresses)
+    await_true(lambda: gateway.request("GET", "/health").status == 200)
+    model = make_model(pair, idle_ttl="1s", gpu_memory_mb=70000, max_concurrency=STREAMS)
+    await_true(lambda: b'"m"' in gateway.request("GET", "/v1/models").body)
+    assert gateway.chat().status == 200
+    served = [slot["id"] for slot in slots(pair)]
+    done = tmp_path / "done"
+    reads, answers = read_streams(gateway, done)
+    await_true(lambda: gateway.metric("in_flight") == STREAMS)
+    try:
+        for _ in range(KILLS):
+            pair.take_over()
+            # The new one knows what is in flight, and so holds the slot.
+            pair.wait(lambda: (pair.node(pair.agents[0].name) or {}).get("reported"))
+            await_true(lambda: pair.scheduler.get(f"/api/v1/models/{model}").json()["active_requests"] >= STREAMS)
+            assert gateway.metric("in_flight") == STREAMS
+            assert served == [slot["id"] for slot in slots(pair)]
+    finally:
+        done.touch()
+        reads.join(300)
+    check_streams(answers)
+
+
+@pytest.mark.parametrize("way", ["client", "gateway"])
+def test_what_was_cut_is_counted_to_within_a_tenth(tmp_path, way):
+    """The server never says what it used: the client hangs up, or the gateway is killed."""
+    tokens = 200
+    site = Site(tmp_path)
+    try:
+        site.model("m", max_concurrency=64)
+        key = site.knows(site.token(role="inference", tenant_id=site.asker))
+        gateway = site.gateways[0]
+
+        async def read_all_and_hang_up():
+            reader, writer = await open_chat(gateway.port, stream=True, key=key["token"],
+                                             mock={"tokens": tokens, "stalls": True})
+            text = b""
+            while text.count(b"data: ") < tokens:
+                text += await reader.read(1 << 16)
+            if way == "gateway":
+                gateway.kill()
+            writer.transport.abort()
+        asyncio.run(read_all_and_hang_up())
+        if way == "gateway":
+            gateway.start()
+
+        def line():
+            return next((one for one in site.tokens()["lines"] if one["tenant"] == "asker" and one["cut"]), None)
+        told = await_true(line)
+        assert (told["requests"], told["cut"]) == (1, 1)
+        assert 0.9 * tokens <= told["completion_tokens"] <= 1.1 * tokens, told
+    finally:
+        site.stop()
 
 
 def test_every_client_that_hangs_up_ends_the_work(gateway, mock):

@@ -18,6 +18,22 @@ def test_an_answer_is_that_of_the_server_and_the_body_is_the_clients(gateway, mo
     assert mock.state()["last"]["sha256"] == hashlib.sha256(body).hexdigest()
 
 
+def test_a_page_may_ask_and_the_server_does_not_see_its_site(gateway, mock):
+    asks = {"origin": "http://localhost:8080", "access-control-request-method": "POST",
+            "access-control-request-headers": "authorization,content-type"}
+    answer = gateway.request("OPTIONS", "/v1/chat/completions", headers=asks)
+    assert (answer.status, answer.getheader("access-control-allow-origin")) == (204, "*")
+    assert answer.getheader("access-control-allow-headers") == "authorization,content-type"
+    answer = gateway.chat(headers={"origin": "http://localhost:8080"})
+    assert answer.status == 200 and answer.headers.get_all("access-control-allow-origin") == ["*"]
+    assert "origin" not in mock.state()["last"]["headers"]
+    assert gateway.chat().getheader("access-control-allow-origin") is None
+
+
+def test_a_page_of_another_site_may_not_ask_where_nobody_signs_in(gateway):
+    assert gateway.chat(headers={"origin": "https://elsewhere.example"}).status == 403
+
+
 def test_an_alias_becomes_the_name_and_nothing_else_changes(gateway, mock):
     gateway.request("POST", "/v1/chat/completions", b'{"a": 1,"model":"alias", "messages":[]}')
     assert mock.state()["last"]["text"] == '{"a": 1,"model":"m", "messages":[]}'

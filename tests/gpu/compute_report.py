@@ -187,10 +187,10 @@ def servers():
 
 
 def users():
-    with daemon("-multiuser-server") as server:
-        yield "-multiuser-server, two users, 50 and 50", lambda: together(
+    with daemon("--multiuser-server") as server:
+        yield "--multiuser-server, two users, 50 and 50", lambda: together(
             Load("matmul", server, 50, NOBODY), Load("matmul", server, 50, SOMEBODY))
-        yield "-multiuser-server, two users, small at 50 beside four of 12.5", lambda: together(
+        yield "--multiuser-server, two users, small at 50 beside four of 12.5", lambda: together(
             Load("small", server, 50, NOBODY), *four(12.5, server, SOMEBODY))
     with daemon() as server:
         yield "without it, two users one after the other", lambda: "; then ".join(

@@ -34,21 +34,21 @@ def account(plane, directory, rights):
     """A kubeconfig with the token of an account that has these rights alone."""
     accounts = "/api/v1/namespaces/default/serviceaccounts"
     for path, body in (
-            (accounts, {"metadata": {"name": "gpu-agent"}}),
-            (f"{RBAC}clusterroles", {"metadata": {"name": "gpu-agent"}, "rules": rights}),
+            (accounts, {"metadata": {"name": "dra-agent"}}),
+            (f"{RBAC}clusterroles", {"metadata": {"name": "dra-agent"}, "rules": rights}),
             (f"{RBAC}clusterrolebindings", {
-                "metadata": {"name": "gpu-agent"},
+                "metadata": {"name": "dra-agent"},
                 "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole",
-                            "name": "gpu-agent"},
-                "subjects": [{"kind": "ServiceAccount", "name": "gpu-agent",
+                            "name": "dra-agent"},
+                "subjects": [{"kind": "ServiceAccount", "name": "dra-agent",
                               "namespace": "default"}]})):
         try:
             plane.request("POST", path, body)
         except Failed as failure:
             assert failure.status == 409
-    plane.request("PUT", f"{RBAC}clusterroles/gpu-agent",
-                  {"metadata": {"name": "gpu-agent"}, "rules": rights})
-    token = plane.request("POST", f"{accounts}/gpu-agent/token",
+    plane.request("PUT", f"{RBAC}clusterroles/dra-agent",
+                  {"metadata": {"name": "dra-agent"}, "rules": rights})
+    token = plane.request("POST", f"{accounts}/dra-agent/token",
                           {"spec": {"expirationSeconds": 3600}})["status"]["token"]
     authority = base64.b64encode((plane.directory / "pki" / "ca.crt").read_bytes()).decode()
     kubeconfig = directory / "kubeconfig"

@@ -113,6 +113,9 @@ class World:
         self.channel = grpc.insecure_channel(self.service.grpc.partition("//")[2] or self.service.grpc)
         self.stub = scheduler_pb2_grpc.SchedulerServiceStub(self.channel)
         self.other_tenant = self.cluster.make_tenant("parity")
+        made = self.service.post("/api/v1/windows", {"name": "parity", "start": "2090-01-31T12:00:00Z",
+                                                     "length": "1h", "nodes": [self.node]})
+        assert made.status == 201, made
         self.shown = {}  # fields that REST has shown of a job, by name
 
     def drain(self, how):

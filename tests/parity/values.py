@@ -8,6 +8,7 @@ from google.protobuf import duration_pb2, timestamp_pb2
 VALUES = {
     "job": {
         "gpu_fraction": 0.25,
+        "gpu_compute": 0.5,
         "cpu_cores": 1.5,
         "command": ["sleep", "1"],
         "script": "echo parity\n",
@@ -45,6 +46,8 @@ COMPANIONS = {
     "spread": {"group": "parity"},
     "notify_on": {"notify": ["parity@example.org"]},
     "gang_scheduling": {"gpu_count": 8},
+    "gpu_compute": {"gpu_memory_mb": 1000},
+    "gpu_processes": {"gpu_memory_mb": 1000, "gpu_compute": 0.5},
 }
 # Fields of which no two may be the same.
 UNIQUE = {"idempotency_key", "name"}

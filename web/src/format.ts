@@ -34,6 +34,12 @@ export function duration(seconds: number): string {
   return `${Math.floor(whole / size)}${name}${next && rest > 0 ? ` ${rest}${next[1]}` : ""}`;
 }
 
+/** Milliseconds while they are few: '383 ms', '4.6 s', '1m 5s'. */
+export function ms(value: number): string {
+  if (value < 1000) return `${Math.round(value)} ms`;
+  return value < 10000 ? `${(value / 1000).toFixed(1)} s` : duration(value / 1000);
+}
+
 /** '1h2m3.5s' as the service writes it, in seconds; null for what is none. */
 export function seconds(text: string | null): number | null {
   if (!text) return null;

@@ -120,6 +120,10 @@ export interface Job {
   gpu_memory_mb: number | number[];
   /** A part of one GPU. */
   gpu_fraction: number | null;
+  /** With a part of one GPU, the share of its compute that each task has; without it, the tasks on a GPU take turns. */
+  gpu_compute: number | null;
+  /** With gpu_compute, how many processes of each task use its GPU: they divide its share evenly (default: 1). */
+  gpu_processes?: number;
   /** CPU cores for each task. */
   cpu_cores: number;
   /** Host memory for each task. */
@@ -162,6 +166,8 @@ export interface Job {
   deadline: string | null;
   /** The job does not start before. */
   begin: string | null;
+  /** The window that the job runs in: it starts there alone, and while it is open. */
+  window?: string;
   /** The job saves its work, so it may be moved. */
   checkpoint_enabled: boolean;
   /** What happens to the job when its node is lost: keep it, or stop and requeue it. */
@@ -244,6 +250,8 @@ export interface Job {
   estimated_start: string | null;
   /** The start that was promised when the job waited; nine of ten jobs start by then. */
   promised_start: string | null;
+  /** The chance that the job misses its deadline, from 0 to 1; null: unknown, or it has none. */
+  deadline_risk: number | null;
   /** Why the job waits. */
   reason?: string;
   /** The node of the first placed task. */
@@ -358,6 +366,18 @@ export interface Split {
   memory_mb: number;
 }
 
+/** A tenant whose requests wait for a model. */
+export interface ModelWaiting {
+  /** The tenant; null: administrators. */
+  tenant_id: string | null;
+  /** Requests that wait. */
+  requests: number;
+  /** How long the oldest of them has waited. */
+  oldest_wait_ms: number;
+  /** Tokens that they are expected to take. */
+  tokens: number;
+}
+
 /** A model that is served, and how. */
 export interface Model {
   /** The model's id. */
@@ -458,6 +478,20 @@ export interface Model {
   coming_slots?: number;
   /** Slots that are stopping. */
   stopping_slots?: number;
+  /** How long the oldest request has waited in a gateway. */
+  oldest_wait_ms: number | null;
+  /** Streams that began to answer in the last minute, through gateways. */
+  answers_per_minute?: number;
+  /** The median time from a request to the first token of its stream, in the last minute. */
+  first_token_p50_ms: number | null;
+  /** What 99 of 100 streams did not exceed. */
+  first_token_p99_ms: number | null;
+  /** Tokens of all answers a second, in the last minute. */
+  tokens_per_second?: number;
+  /** Tenants whose requests wait in gateways, the longest wait first; for those who may see the model's tenant. */
+  waiting_tenants?: ModelWaiting[];
+  /** Where a gateway serves it; null: none is connected that says so. */
+  gateway_url: string | null;
   /** Failed loads and lost slots in a row. */
   failures: number;
   /** When the last of them was. */
@@ -586,6 +620,8 @@ export interface Gpu {
   overhead_memory: number;
   /** The reserved share of the GPU, from 0 to 1. */
   share: number;
+  /** Share of its compute that is reserved, from 0 to 1; 0: those on it take turns. */
+  compute_share?: number;
   /** True if it could be reserved whole now. */
   available: boolean;
   /** True if it is reserved whole. */
@@ -965,6 +1001,44 @@ export interface Accuracy {
   kept_starts?: number;
 }
 
+/** A time in which nodes or GPUs are for some jobs alone, or for maintenance. */
+export interface Window {
+  /** A unique name of letters, digits, '-', '_' and '.'. */
+  name: string;
+  /** What it is for. */
+  reason: string;
+  /** Nothing runs there while it is open. */
+  maintenance: boolean;
+  /** The tenant whose jobs may run there, with the tenants below it; null: any job that names the window. */
+  tenant_id: string | null;
+  /** When it opens, for the first time; default: now. */
+  start: string;
+  /** How long it stays open. */
+  length: string;
+  /** Whether it opens again after 24 hours, or after 7 days. */
+  repeat: "none" | "daily" | "weekly";
+  /** Nodes that it is on, with all their GPUs. */
+  nodes: string[];
+  /** UUIDs of GPUs that it is on. */
+  gpus: string[];
+  /** Jobs without a time limit whose duration is not known do not start there in this time before. */
+  lead: string;
+  /** What still runs there when it opens is stopped and queued again. */
+  evict: boolean;
+  /** With evict: how long after it opened. */
+  grace: string;
+  /** True while it is open. */
+  open: boolean;
+  /** When the time began that is under way, or else the next one begins. */
+  next_start: string | null;
+  /** When that time ends. */
+  next_end: string | null;
+  /** Who made it. */
+  user: string;
+  /** When it was made. */
+  created_at: string;
+}
+
 /** A field of a form. Ranges of decimals are multiplied by 10 to the power of `digits`. */
 export interface Field {
   name: string;
@@ -1052,6 +1126,29 @@ export const jobFields: Field[] = [
     digits: 3,
     least: 0,
     most: 1000,
+    setter: "creation",
+    section: "gpus",
+  },
+  {
+    name: "gpu_compute",
+    label: "GPU compute",
+    help: "With a part of one GPU, the share of its compute that each task has; without it, the tasks on a GPU take turns",
+    kind: "decimal",
+    unit: "GPUs",
+    digits: 3,
+    least: 0,
+    most: 1000,
+    setter: "creation",
+    section: "gpus",
+  },
+  {
+    name: "gpu_processes",
+    label: "GPU processes",
+    help: "With gpu_compute, how many processes of each task use its GPU: they divide its share evenly (default: 1)",
+    kind: "integer",
+    least: 0,
+    most: 48,
+    initial: "0",
     setter: "creation",
     section: "gpus",
   },
@@ -1249,6 +1346,16 @@ export const jobFields: Field[] = [
     label: "Begin",
     help: "The job does not start before",
     kind: "time",
+    setter: "creation",
+    section: "time",
+  },
+  {
+    name: "window",
+    label: "Window",
+    help: "The window that the job runs in: it starts there alone, and while it is open",
+    kind: "text",
+    least: 0,
+    most: 64,
     setter: "creation",
     section: "time",
   },

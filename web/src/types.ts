@@ -1,5 +1,5 @@
 // types.ts - what the service answers, as far as the dashboard reads it
-import type { AllocatedGpu, Job } from "./resources";
+import type { AllocatedGpu, Job, ModelWaiting } from "./resources";
 
 export type { Allocation, Job } from "./resources";
 
@@ -138,6 +138,13 @@ export interface Model {
   load_time: string | null;
   failures: number;
   not_before: string | null;
+  oldest_wait_ms: number | null;
+  answers_per_minute: number;
+  first_token_p50_ms: number | null;
+  first_token_p99_ms: number | null;
+  tokens_per_second: number;
+  waiting_tenants?: ModelWaiting[];
+  gateway_url: string | null;
 }
 
 export interface Slot {

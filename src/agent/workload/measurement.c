@@ -14,6 +14,7 @@ struct measurements {
 	struct gpu_source *source;
 	const struct works *works;
 	const struct cgroups *cgroups;
+	struct mps *mps; /* NULL: none */
 	void (*done)(void *context, const struct measured *measured);
 	void *context;
 	int64_t asked, begun; /* the highest numbers of those */
@@ -31,6 +32,7 @@ struct measurements {
 
 struct measurements *measurements_new(uv_loop_t *loop, struct gpu_source *source,
                                       const struct works *works, const struct cgroups *cgroups,
+                                      struct mps *mps,
                                       void (*done)(void *context, const struct measured *measured),
                                       void *context)
 {
@@ -40,6 +42,7 @@ struct measurements *measurements_new(uv_loop_t *loop, struct gpu_source *source
 	measurements->source = source;
 	measurements->works = works;
 	measurements->cgroups = cgroups;
+	measurements->mps = mps;
 	measurements->done = done;
 	measurements->context = context;
 	measurements->was_good = true;
@@ -50,6 +53,7 @@ struct measurements *measurements_new(uv_loop_t *loop, struct gpu_source *source
 static void free_all(struct measurements *measurements)
 {
 	gpu_source_close(measurements->source);
+	mps_free(measurements->mps);
 	gpu_readings_free(&measurements->readings);
 	arena_free(&measurements->texts);
 	buffer_free(&measurements->users);
@@ -79,6 +83,8 @@ static void measurement_take(uv_work_t *work)
 		readings->processes[i].reservation_id =
 		    works_owner(measurements->cgroups, &measurements->keepers,
 		                (pid_t)readings->processes[i].pid);
+	if (measurements->good && measurements->mps)
+		mps_account(measurements->mps, readings);
 }
 
 static void measurement_begin(struct measurements *measurements);

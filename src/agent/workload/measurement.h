@@ -10,10 +10,11 @@
 /* One is taken at a time. Asked for while one is taken, another begins when that is done. */
 struct measurements;
 
-/* The source becomes theirs. `done` is called in the loop's thread; what it is given is valid
- * until it returns. */
+/* The source and `mps`, which may be NULL, become theirs. `done` is called in the loop's thread;
+ * what it is given is valid until it returns. */
 struct measurements *measurements_new(uv_loop_t *loop, struct gpu_source *source,
                                       const struct works *works, const struct cgroups *cgroups,
+                                      struct mps *mps,
                                       void (*done)(void *context, const struct measured *measured),
                                       void *context);
 /* One that is being taken is waited for by the loop, and told to nobody. */

@@ -344,6 +344,40 @@ static bool reads_input(const struct reading *reading)
 	       (strcmp(tasks, "first") == 0 && reading->order->task == 0);
 }
 
+/* A task with a share of its GPU's compute is a client of the daemon there. */
+static bool set_compute(struct reading *reading, struct error *error)
+{
+	const struct node_order *order = reading->order;
+	int64_t compute = member_integer(reading->payload, "compute");
+	int64_t processes = max64(member_integer(reading->payload, "gpu_processes"), 1);
+	const char *pipe = NULL;
+	char percent[24];
+
+	if (compute <= 0)
+		return true;
+	if (compute > WHOLE_GPU || order->part_count != 1)
+		return error_set(error, ERROR_INVALID, "no share of compute can be %lld of %lld",
+		                 (long long)compute, (long long)order->part_count);
+	if (!reading->settings->mps)
+		return error_set(error, ERROR_UNAVAILABLE,
+		                 "this node gives no shares of compute: its agent runs without "
+		                 "--compute-shares mps");
+	pipe = mps_join(reading->settings->mps, order->parts[0].uuid,
+	                member_integer(reading->payload, "sharer"), error);
+	if (!pipe)
+		return false;
+	/* Each process may use the percentage that it begins with, however many there are. In
+	 * hundredths of a percent, rounded down. */
+	int64_t each = max64(10 * compute / processes, 1);
+	snprintf(percent, sizeof(percent), "%lld.%02lld", (long long)each / 100,
+	         (long long)each % 100);
+	reading->plan->gpu_processes = processes;
+	environment_set(&reading->environment, "CUDA_MPS_PIPE_DIRECTORY", pipe);
+	environment_set(&reading->environment, "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", percent);
+	environment_set_number(&reading->environment, "GPU_SCHEDULER_GPU_COMPUTE_MILLI", compute);
+	return true;
+}
+
 static void run_finish(struct reading *reading)
 {
 	struct run_plan *plan = reading->plan;
@@ -388,8 +422,9 @@ bool run_plan_task(struct arena *arena, const struct run_settings *settings,
 		plan->container = container.image != NULL;
 		plan->reads_input = reads_input(&reading);
 		set_guard(&reading);
+		good = set_compute(&reading, error);
 		run_finish(&reading);
-		if (check_names(&reading) && plan->container)
+		if (check_names(&reading) && plan->container && good)
 			good = container_plan(arena, settings, order, &container, plan, error);
 	}
 	free(reading.environment.at);

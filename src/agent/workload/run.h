@@ -4,6 +4,7 @@
 
 #include "agent/host/slot_keys.h"
 #include "agent/keeper/spec.h"
+#include "agent/workload/mps.h"
 #include "agent/workload/tenant_users.h"
 #include "node/message.h"
 #include "seal/secret.h"
@@ -44,6 +45,7 @@ struct run_settings {
 	bool errors_apart;
 	const char *pod_cgroups; /* where the cgroups of pods are mounted */
 	bool simulated;          /* the GPUs are: nothing is there to give to containers */
+	struct mps *mps;         /* gives shares of compute; NULL: this node gives none */
 };
 
 /* What the payload of a task says, as far as this node reads it. */
@@ -59,6 +61,7 @@ struct run_plan {
 	bool container;           /* tasks: runs in one */
 	bool reads_input;         /* tasks: has a standard input */
 	bool guarded;             /* is to be under the guard */
+	int64_t gpu_processes;    /* that divide its share of compute; 0: it has none */
 };
 
 /* Fills the plan, but for what depends on the state directory and the cgroup; texts are in the

@@ -52,6 +52,11 @@ void works_resume(struct works *works, const struct node_order *order);
 /* A child of the agent has ended, with a status as of waitpid(). */
 void works_child_ended(struct works *works, pid_t pid, int status);
 void works_warn(struct works *works, int64_t reservation_id, const char *message);
+/* Says to those with shares of compute that more processes use their GPU than they said. */
+void works_count_clients(struct works *works, const struct measured *measured);
+/* Whether any is on the GPU; and says something to all of those. */
+bool works_use_gpu(const struct works *works, const char *uuid);
+void works_warn_all(struct works *works, const char *uuid, const char *message);
 /* It has ended and was reported: forgets everything but its output. */
 void works_erase(struct works *works, int64_t reservation_id);
 

@@ -33,6 +33,7 @@ struct work_process {
 	uv_timer_t *look;        /* for processes that are left when the keeper is not */
 	int64_t checkpoint_mark; /* of the last one that was seen */
 	char pod[POD_UID_SIZE];  /* its uid; "" : it is no pod */
+	bool told_clients;       /* that too many processes of it use its GPU */
 	bool stopping;           /* a pod that has ended, as the scheduler says */
 };
 

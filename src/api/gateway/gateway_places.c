@@ -190,7 +190,7 @@ static bool is_closing(const struct gateways *gateways, int64_t slot_id)
 
 	catalogue_lock(catalogue);
 	const struct slot_record *slot = catalogue_get(catalogue, RECORD_SLOT, slot_id, 0);
-	bool closing = slot && slot->closing_for != 0;
+	bool closing = slot && (slot->closing_for != 0 || slot->evicted);
 	catalogue_unlock(catalogue);
 	return closing;
 }

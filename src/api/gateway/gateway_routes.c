@@ -98,7 +98,8 @@ static Gateway__Slot *draw_slot(struct drawer *drawer, const struct slot_record 
 	    node ? agents_slot_key(service->agents, node->name, record->id, &follows) : NULL);
 	slot->key_follows = follows;
 	slot->share = places_share(drawer->peer, record->id);
-	if (record->state == SLOT_STOPPING || record->closing_for != 0 || (node && node->draining))
+	if (record->state == SLOT_STOPPING || record->closing_for != 0 || record->evicted ||
+	    (node && node->draining))
 		slot->state = GATEWAY__SLOT__STATE__CLOSING;
 	else if (record->state == SLOT_READY)
 		slot->state = GATEWAY__SLOT__STATE__READY;

@@ -38,8 +38,10 @@ static void end_link(struct gateway_link *link, enum grpc_status status, const c
 	request->state = NULL;
 	streams_remove(&link->stream);
 	buffer_free(&link->waiting);
-	if (peer && peer->link == link)
+	if (peer && peer->link == link) {
 		peer->link = NULL;
+		serving_forget(&link->gateways->service->serving, peer->name);
+	}
 	free(link);
 	request_finish(request, status, text);
 }
@@ -172,6 +174,7 @@ static void take_hello(struct gateway_link *link, const Gateway__Hello *hello)
 	link->peer = peer;
 	peer->link = link;
 	peer->boot = hello->boot;
+	serving_hear_hello(&gateways->service->serving, peer->name, hello->url);
 	peer->seen_ms = loop_now_ms(gateways->loop);
 	peer->told_routes = peer->told_shares = 0;
 	peer->tokens_hash = 0;
@@ -194,8 +197,10 @@ static void take(struct gateway_link *link, const Gateway__Envelope *envelope)
 		return;
 	}
 	peer->seen_ms = loop_now_ms(link->gateways->loop);
-	if (envelope->load)
+	if (envelope->load) {
 		places_take_load(peer, envelope->load);
+		serving_hear_load(&link->gateways->service->serving, peer->name, envelope->load);
+	}
 	if (envelope->question)
 		verdict_tell(peer, envelope->question);
 	if (envelope->usage)
@@ -452,6 +457,7 @@ void gateways_free(struct gateways *gateways)
 	}
 	map_free(&gateways->places);
 	usage_free(gateways);
+	serving_free(&gateways->service->serving);
 	arena_free(&gateways->packing);
 	free(gateways);
 }

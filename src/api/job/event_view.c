@@ -15,6 +15,7 @@ enum event_topic event_topic(enum event_kind kind)
 	case EVENT_RELEASE_LATE:
 	case EVENT_NODE_MISREPORTED:
 	case EVENT_CLOCK_MOVED:
+	case EVENT_WINDOW_CHANGED:
 		return TOPIC_NODES;
 	case EVENT_TENANT_CHANGED:
 		return TOPIC_TENANTS;
@@ -88,6 +89,9 @@ static void write_value(struct json_writer *json, const struct event *event)
 		break;
 	case EVENT_MODEL_FAILED:
 		json_put_integer(json, "failures", event->value);
+		break;
+	case EVENT_JOB_DEADLINE:
+		json_put_decimal(json, "deadline_risk", event->value, 3);
 		break;
 	case EVENT_CLOCK_MOVED:
 		json_put_integer(json, "moved_by_ms", event->value);

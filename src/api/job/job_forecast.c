@@ -105,6 +105,9 @@ static void print_message(struct buffer *text, const struct catalogue *catalogue
 		             forecast->position == 1 ? "job is" : "jobs are");
 	if (forecast->may_preempt)
 		buffer_text(text, "; it may start sooner by preempting others");
+	if (forecast->at_risk)
+		buffer_print(text, "; it would miss its deadline with a probability of %lld%%",
+		             (long long)(forecast->deadline_risk / 10));
 }
 
 static void put_places(struct json_writer *json, const struct catalogue *catalogue,
@@ -167,6 +170,8 @@ static void answer_forecast(struct engine_request *engine)
 		json_put_integer(json, "tenant_jobs_ahead", forecast->tenant_position);
 	}
 	json_put_flag(json, "may_preempt", forecast->may_preempt);
+	if (forecast->deadline_risk > 0)
+		json_put_decimal(json, "deadline_risk", forecast->deadline_risk, 3);
 	if (forecast->job_id > 0)
 		json_put_id(json, "job_id", ID_JOB, forecast->job_id);
 	put_why(json, (struct text){ engine->text.data, engine->text.size });

@@ -226,7 +226,8 @@ bool job_json_read(struct json_scan *scan, const struct job_reading *reading,
 	memset(submit, 0, sizeof(*submit));
 	struct job_record *job = &submit->job;
 	job->name = job->payload = job->gpu_models = job->node_labels = job->idempotency_key =
-	    job->user = job->resources = job->rules = job->marks = job->node_class = "";
+	    job->user = job->resources = job->rules = job->marks = job->node_class = job->window =
+		"";
 	submit->check_possible = reading->check_possible;
 	struct job_reader reader = {
 		.fields = { .scan = scan, .arena = reading->arena, .error = error },

@@ -25,6 +25,38 @@ static void answer_plain(struct request *request, int64_t id)
 	request_answer_json(request, 201);
 }
 
+/* The chance that a job that was just submitted misses its deadline, in thousandths, if that is
+ * as much as is told; else 0. */
+static int64_t submitted_risk(struct request *request, int64_t id)
+{
+	struct catalogue *catalogue = service_catalogue(request->service);
+	struct catalogue_job job;
+	int64_t risk = 0;
+
+	if (request->engine.command.submit.job.deadline_ms == 0)
+		return 0;
+	catalogue_lock(catalogue);
+	const struct config_record *config = catalogue_get(catalogue, RECORD_CONFIG, 1, 0);
+	if (config && config->deadline_risk > 0 && catalogue_job(catalogue, id, &job) &&
+	    job.state->deadline_risk >= config->deadline_risk)
+		risk = job.state->deadline_risk;
+	catalogue_unlock(catalogue);
+	return risk;
+}
+
+static void put_message(struct json_writer *json, const struct engine_request *engine, int64_t risk)
+{
+	struct buffer text = { 0 };
+
+	buffer_text(&text, engine->repeated ? "Job was submitted before under this idempotency key"
+	                                    : "Job submitted successfully");
+	if (risk > 0)
+		buffer_print(&text, "; it may miss its deadline, with a probability of %lld%%",
+		             (long long)(risk / 10));
+	json_put_string(json, "message", text.data);
+	buffer_free(&text);
+}
+
 static void submitted(struct engine_request *engine)
 {
 	struct request *request = request_of(engine);
@@ -32,16 +64,17 @@ static void submitted(struct engine_request *engine)
 		request_fail(request, &engine->error);
 		return;
 	}
-	if (!engine->repeated && engine->reply_count == 1) {
+	int64_t risk = submitted_risk(request, engine->reply_id);
+	if (!engine->repeated && engine->reply_count == 1 && risk == 0) {
 		answer_plain(request, engine->reply_id);
 		return;
 	}
 	struct json_writer *json = request_object(request);
 	json_put_id(json, "job_id", ID_JOB, engine->reply_id);
 	json_put_string(json, "status", "submitted");
-	json_put_string(json, "message",
-	                engine->repeated ? "Job was submitted before under this idempotency key"
-	                                 : "Job submitted successfully");
+	put_message(json, engine, risk);
+	if (risk > 0)
+		json_put_decimal(json, "deadline_risk", risk, 3);
 	if (engine->repeated)
 		json_put_flag(json, "repeated", true);
 	if (engine->reply_count > 1) {

@@ -51,8 +51,11 @@ static void model_show(struct engine_request *engine)
 		    catalogue_get(catalogue, RECORD_MODEL, showing->ids[i], 0);
 		if (!model)
 			continue;
+		struct serving_model seen;
+		serving_look(&request->service->serving, model->id, &seen);
 		model_json_write(
 		    &request->json, model, &showing->loads[i],
+		    &(struct model_service){ &seen, serving_url(&request->service->serving, NULL) },
 		    slot_view_owns(&request->service->roster, &request->identity, model),
 		    &engine->arena);
 		shown++;
@@ -235,6 +238,46 @@ void model_calls_delete(struct request *request)
 	request->engine.command.kind = COMMAND_REMOVE_MODEL;
 	request->engine.command.id = id;
 	request_command(request, removed);
+}
+
+static void evicted(struct engine_request *engine)
+{
+	struct request *request = request_of(engine);
+
+	if (!engine->ok) {
+		request_fail(request, &engine->error);
+		return;
+	}
+	struct json_writer *json = request_object(request);
+	json_put_string(json, "message",
+	                engine->command.evict.now
+	                    ? "Replicas are being stopped"
+	                    : "Replicas take no more requests, and stop when they have none");
+	json_put_integer(json, "replicas", engine->reply_count);
+	json_close(json);
+	request_answer_json(request, 200);
+}
+
+void model_calls_evict(struct request *request)
+{
+	const struct query *query = &request->exchange->query;
+	struct text node = query_get(query, "node");
+	struct error error = { 0 };
+	bool now;
+	int64_t id;
+
+	if (!model_find(request, true, &id))
+		return;
+	if (!query_flag(query, "now", false, &now, &error)) {
+		request_fail(request, &error);
+		return;
+	}
+	request->engine.command.kind = COMMAND_EVICT_MODEL;
+	request->engine.command.evict.model_id = id;
+	request->engine.command.evict.node =
+	    node.data ? arena_string(&request->engine.arena, node.data) : "";
+	request->engine.command.evict.now = now;
+	request_command(request, evicted);
 }
 
 static bool look_why(struct engine_request *engine, struct sched *sched, struct error *error)

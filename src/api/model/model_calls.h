@@ -9,6 +9,7 @@ void model_calls_list(struct request *request);
 void model_calls_get(struct request *request);
 void model_calls_put(struct request *request);
 void model_calls_delete(struct request *request);
+void model_calls_evict(struct request *request);
 void model_calls_why(struct request *request);
 
 /* The model of the path, by id or name, the caller's to use; or answers 404. */

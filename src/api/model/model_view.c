@@ -7,6 +7,7 @@
 struct model_view {
 	const struct model_record *model;
 	const struct model_load *load;
+	const struct model_service *service;
 };
 
 static void write_payload(struct resource_writer *writer)
@@ -58,17 +59,110 @@ static void write_load(struct resource_writer *writer)
 _Static_assert(MODEL_FIELD_stopping_slots == MODEL_FIELD_active_requests + 5,
                "write_load writes these six in the order of the table");
 
+static const struct serving_model *seen_of(struct resource_writer *writer)
+{
+	const struct model_service *service = ((const struct model_view *)writer->context)->service;
+
+	return service ? service->seen : NULL;
+}
+
+static void write_ms(struct resource_writer *writer, int64_t ms)
+{
+	if (ms >= 0)
+		json_put_integer(writer->json, writer->field->name, ms);
+	else
+		json_put_null(writer->json, writer->field->name);
+}
+
+static void write_oldest_wait(struct resource_writer *writer)
+{
+	const struct serving_model *seen = seen_of(writer);
+
+	write_ms(writer, seen ? seen->oldest_wait_ms : -1);
+}
+
+static void write_answers(struct resource_writer *writer)
+{
+	const struct serving_model *seen = seen_of(writer);
+
+	if (seen)
+		json_put_integer(writer->json, writer->field->name, seen->answers);
+}
+
+static void write_first_token_p50(struct resource_writer *writer)
+{
+	const struct serving_model *seen = seen_of(writer);
+
+	write_ms(writer, seen ? seen->first_token_p50_ms : -1);
+}
+
+static void write_first_token_p99(struct resource_writer *writer)
+{
+	const struct serving_model *seen = seen_of(writer);
+
+	write_ms(writer, seen ? seen->first_token_p99_ms : -1);
+}
+
+static void write_tokens(struct resource_writer *writer)
+{
+	const struct serving_model *seen = seen_of(writer);
+
+	if (seen)
+		json_put_decimal(writer->json, writer->field->name, seen->tokens_per_1000s, 3);
+}
+
+static void write_waiting(struct resource_writer *writer)
+{
+	const struct serving_model *seen = seen_of(writer);
+	struct json_writer *json = writer->json;
+
+	if (!seen)
+		return;
+	json_open_array(json, writer->field->name);
+	for (int i = 0; i < seen->waiting_count; i++) {
+		const struct serving_waiting *waiting = &seen->waiting[i];
+		json_open_object(json, NULL);
+		if (waiting->tenant_id > 0)
+			json_put_id(json, "tenant_id", ID_TENANT, waiting->tenant_id);
+		else
+			json_put_null(json, "tenant_id");
+		json_put_integer(json, "requests", waiting->requests);
+		json_put_integer(json, "oldest_wait_ms", waiting->oldest_ms);
+		json_put_integer(json, "tokens", waiting->tokens);
+		json_close(json);
+	}
+	json_close(json);
+}
+
+static void write_url(struct resource_writer *writer)
+{
+	const struct model_service *service = ((const struct model_view *)writer->context)->service;
+
+	if (service && service->url)
+		json_put_string(writer->json, writer->field->name, service->url);
+	else
+		json_put_null(writer->json, writer->field->name);
+}
+
 static void (*const writers[MODEL_FIELDS_COUNT])(struct resource_writer *) = {
 	[MODEL_FIELD_image] = write_payload,
 	[MODEL_FIELD_splits] = write_splits,
 	[MODEL_FIELD_users] = write_users,
 	[MODEL_FIELD_active_requests] = write_load,
+	[MODEL_FIELD_oldest_wait_ms] = write_oldest_wait,
+	[MODEL_FIELD_answers_per_minute] = write_answers,
+	[MODEL_FIELD_first_token_p50_ms] = write_first_token_p50,
+	[MODEL_FIELD_first_token_p99_ms] = write_first_token_p99,
+	[MODEL_FIELD_tokens_per_second] = write_tokens,
+	[MODEL_FIELD_waiting_tenants] = write_waiting,
+	[MODEL_FIELD_gateway_url] = write_url,
 };
 
 void model_json_write(struct json_writer *json, const struct model_record *model,
-                      const struct model_load *load, bool is_owner, struct arena *arena)
+                      const struct model_load *load, const struct model_service *service,
+                      bool is_owner, struct arena *arena)
 {
-	const struct model_view view = { model, load };
+	const struct model_view view = { model, load, service };
 	const void *const records[RECORD_KINDS] = { [RECORD_MODEL] = model };
 	struct resource_writer writer = { .resource = &model_resource,
 		                          .json = json,

@@ -138,6 +138,11 @@ bool order_task_payload(void *context, int64_t job_id, int64_t task, struct buff
 		json_put_string(&json, "name", job.job->name);
 		json_put_integer(&json, "task", task);
 		order_payload_put_tenant(&json, catalogue, job.job->tenant_id);
+		if (job.job->compute > 0) {
+			json_put_integer(&json, "compute", job.job->compute);
+			json_put_integer(&json, "sharer", job.job->tenant_id);
+			json_put_integer(&json, "gpu_processes", job.job->compute_processes);
+		}
 		if (job.job->array_id > 0)
 			put_array(&json, job.job);
 		if (job.task_count > 1)

@@ -23,6 +23,16 @@ static void add_part(struct gpu_books *books, const struct reservation_record *r
 	books->whole |= part[PART_WHOLE] != 0;
 }
 
+/* Thousandths of each of its GPUs' compute, while it has them. */
+static int64_t compute_of(const struct catalogue *catalogue,
+                          const struct reservation_record *reservation)
+{
+	struct catalogue_job job;
+	bool has = reservation->job_id != 0 && reservation->phase != PHASE_CLAIM;
+
+	return has && catalogue_job(catalogue, reservation->job_id, &job) ? job.job->compute : 0;
+}
+
 struct gpu_books gpu_books(const struct catalogue *catalogue, const struct gpu_record *gpu)
 {
 	const struct reservation_record *const *reservations;
@@ -37,8 +47,10 @@ struct gpu_books gpu_books(const struct catalogue *catalogue, const struct gpu_r
 	for (size_t i = 0; i < count; i++)
 		for (int64_t part = 0; part < reservations[i]->parts.count; part++) {
 			const int64_t *row = reservations[i]->parts.at + part * PART_WIDTH;
-			if (row[PART_GPU] == gpu->id)
-				add_part(&books, reservations[i], row);
+			if (row[PART_GPU] != gpu->id)
+				continue;
+			add_part(&books, reservations[i], row);
+			books.compute += compute_of(catalogue, reservations[i]);
 		}
 	books.free = books.whole ? 0 : max64(books.capacity - books.used, 0);
 	return books;

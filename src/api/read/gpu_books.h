@@ -12,10 +12,11 @@ struct gpu_books {
 	int64_t claimed;
 	int64_t used; /* the larger of reserved and measured, by owner, and foreign, overhead */
 	int64_t free;
-	int64_t owners; /* with a right */
-	int64_t share;  /* thousandths that are reserved */
-	bool whole;     /* someone has it for itself */
-	bool usable;    /* present, healthy, no parent of MIG instances, not hot */
+	int64_t owners;  /* with a right */
+	int64_t share;   /* thousandths that are reserved */
+	int64_t compute; /* thousandths of its compute that are reserved */
+	bool whole;      /* someone has it for itself */
+	bool usable;     /* present, healthy, no parent of MIG instances, not hot */
 };
 
 /* The catalogue is locked. */

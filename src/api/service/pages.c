@@ -7,6 +7,8 @@
 #include "api/service/service_state.h"
 #include "wire/text/compress.h"
 
+enum { POLICY_MAX = 4096 };
+
 extern const unsigned char openapi_json_text[];
 extern const size_t openapi_json_text_size;
 
@@ -103,11 +105,18 @@ void pages_dashboard(struct request *request)
 {
 	const struct page *page = pages_find(request->service->pages, TEXT(""));
 	INVARIANT(page);
-	request_header(
-	    request, "content-security-policy",
-	    TEXT("default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
-	         "connect-src 'self'; base-uri 'none'; form-action 'none'; "
-	         "frame-ancestors 'none'"));
+	struct buffer policy = { 0 };
+	buffer_text(&policy, "default-src 'none'; script-src 'self'; style-src 'self'; "
+	                     "img-src 'self'; base-uri 'none'; form-action 'none'; "
+	                     "frame-ancestors 'none'; connect-src 'self'");
+	/* The page for models asks them. */
+	for (const char *url = NULL;
+	     (url = serving_url(&request->service->serving, url)) && policy.size < POLICY_MAX;)
+		buffer_print(&policy, " %s", url);
+	request_header(request, "content-security-policy",
+	               (struct text){ arena_copy(&request->engine.arena, policy.data, policy.size),
+	                              policy.size });
+	buffer_free(&policy);
 	request_header(request, "referrer-policy", TEXT("no-referrer"));
 	pages_answer(request, page, false);
 }

@@ -4,6 +4,7 @@
 
 #include "api/read/meters.h"
 #include "api/read/roster.h"
+#include "api/read/serving.h"
 #include "api/request/request.h"
 #include "api/service/service.h"
 
@@ -42,6 +43,7 @@ struct service {
 	struct pages *pages;
 	struct roster roster;
 	struct meters meters;
+	struct serving serving;
 	struct handler http, grpc, metrics;
 	struct requests requests;
 	struct buffer scratch;                 /* of one function at a time */

@@ -23,7 +23,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		struct buffer text = { 0 };
 		struct json_writer json = json_writer_to(&text);
 		INVARIANT(*model.name && model.tenant_id == 1 && model.memory_mib > 0);
-		model_json_write(&json, &model, &(struct model_load){ 0 }, size % 2 == 0, &arena);
+		model_json_write(&json, &model, &(struct model_load){ 0 }, NULL, size % 2 == 0,
+		                 &arena);
 		json_t *again = json_read((struct text){ text.data, text.size }, NULL, &error);
 		INVARIANT(again);
 		json_decref(again);

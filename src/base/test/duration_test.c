@@ -100,6 +100,40 @@ static void or_by_hours_minutes_and_seconds(void **state)
 	assert_printed(duration_print_hours, 93780000, "26h3m0s");
 }
 
+static void a_time_is_in_the_bucket_that_ends_nearest_above_it(void **state)
+{
+	(void)state;
+	for (int64_t ms = 0; ms < 2000000; ms = ms < 5000 ? ms + 1 : ms + ms / 50) {
+		int bucket = duration_bucket(ms);
+		if (bucket < DURATION_BUCKETS - 1)
+			assert_true(ms <= duration_longest_ms(bucket));
+		assert_true(bucket == 0 || ms > duration_longest_ms(bucket - 1));
+	}
+	assert_int_equal(duration_bucket(-5), 0);
+	assert_int_equal(duration_bucket(INT64_MAX), DURATION_BUCKETS - 1);
+}
+
+static void a_bucket_is_a_quarter_of_its_times_wide_at_most(void **state)
+{
+	(void)state;
+	for (int at = 8; at < DURATION_BUCKETS; at++) {
+		int64_t least = duration_longest_ms(at - 1) + 1;
+		assert_true((duration_longest_ms(at) - least) * 4 <= least);
+	}
+}
+
+static void percentiles_are_those_of_what_was_counted(void **state)
+{
+	int64_t counts[DURATION_BUCKETS] = { 0 };
+
+	(void)state;
+	assert_int_equal(duration_percentile_ms(counts, 50), -1);
+	for (int64_t ms = 0; ms < 100; ms++)
+		counts[duration_bucket(ms)]++;
+	assert_in_range(duration_percentile_ms(counts, 50), 49, 49 * 5 / 4);
+	assert_in_range(duration_percentile_ms(counts, 99), 98, 98 * 5 / 4);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -110,6 +144,9 @@ int main(void)
 		cmocka_unit_test(the_longest_is_what_the_caller_allows),
 		cmocka_unit_test(durations_are_written_by_their_two_largest_units),
 		cmocka_unit_test(or_by_hours_minutes_and_seconds),
+		cmocka_unit_test(a_time_is_in_the_bucket_that_ends_nearest_above_it),
+		cmocka_unit_test(a_bucket_is_a_quarter_of_its_times_wide_at_most),
+		cmocka_unit_test(percentiles_are_those_of_what_was_counted),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

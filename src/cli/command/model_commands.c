@@ -19,6 +19,10 @@ static const struct option options[] = {
 	       "lease, load: how long to wait for a place (default 30s, load 10m)"),
 	OPTION("--for", NULL, "TIME", "lease: how long it is for (default 10m)"),
 	OPTION("--tail", NULL, "N", "logs: the last N lines alone"),
+	OPTION("--node", NULL, "NODE", "evict: the replicas on this node alone",
+	       .completes = COMPLETES_NODES),
+	OPTION("--now", NULL, NULL,
+	       "evict: also with requests in flight, which are tried elsewhere"),
 	OPTION("--slot", NULL, "SLOT", "logs: of this slot (default: the newest)"),
 	{ 0 },
 };
@@ -58,6 +62,10 @@ static const struct column columns[] = {
 	COLUMN("MIN-MAX", model_range, .right = true),
 	FIELD_COLUMN("ACTIVE", "active_requests", .right = true),
 	FIELD_COLUMN("WAITING", "waiting_requests", .right = true),
+	FIELD_COLUMN("OLDEST-MS", "oldest_wait_ms", .right = true, .extra = true),
+	FIELD_COLUMN("FIRST-TOKEN-MS", "first_token_p50_ms", .right = true, .extra = true),
+	FIELD_COLUMN("P99-MS", "first_token_p99_ms", .right = true, .extra = true),
+	FIELD_COLUMN("TOKENS/S", "tokens_per_second", .right = true, .extra = true),
 	FIELD_COLUMN("FAILURES", "failures", .right = true, .extra = true),
 	FIELD_COLUMN("MESSAGE", "message", .shrinks = true, .extra = true),
 };
@@ -244,6 +252,32 @@ static int model_load(struct session *session, const char *name)
 	return CLI_FINE;
 }
 
+/* Its replicas stop: when they have no requests, or with --now at once. */
+static int model_evict(struct session *session, const char *name)
+{
+	const char *node = arguments_value(session->arguments, "--node");
+	bool now = arguments_has(session->arguments, "--now");
+	struct buffer path = { 0 };
+	struct error error = { 0 };
+
+	buffer_text(&path, session_path(session, "/api/v1/models/%s/evict?now=", name));
+	buffer_text(&path, now ? "true" : "false");
+	if (node) {
+		buffer_text(&path, "&node=");
+		client_escape(&path, node);
+	}
+	json_t *answer = session_ask(session, "POST", path.data, NULL, &error);
+	buffer_free(&path);
+	if (!answer)
+		return session_fail(session, &error);
+	int64_t count = member_integer(answer, "replicas");
+	if (!listing_print_document(session, answer, "replicas"))
+		printf("%s: %lld replica%s %s\n", name, (long long)count, count == 1 ? "" : "s",
+		       now ? "stopping" : "stopping once idle");
+	json_decref(answer);
+	return CLI_FINE;
+}
+
 static int model_logs(struct session *session, const char *name)
 {
 	const char *tail = arguments_value(session->arguments, "--tail"),
@@ -281,7 +315,7 @@ static int run_models(const struct arguments *arguments)
 	} verbs[] = {
 		{ "create", create },   { "update", update },         { "delete", delete },
 		{ "lease", lease },     { "release", model_release }, { "get", model_print },
-		{ "logs", model_logs }, { "load", model_load },
+		{ "logs", model_logs }, { "load", model_load },       { "evict", model_evict },
 	};
 	/* Arguments of the model's server follow --. */
 	size_t count = arguments->operand_count - arguments->after_dashes;
@@ -294,12 +328,12 @@ static int run_models(const struct arguments *arguments)
 			chosen = verbs[i].run;
 	bool lists = strcmp(verb, "list") == 0;
 	if (chosen ? count != 2 : count > 1)
-		return cli_misused(arguments->command,
-		                   chosen
-		                       ? "%s needs one name"
-		                       : "unknown subcommand '%.40s' (create, delete, get, lease, "
-		                         "list, load, logs, release, update)",
-		                   verb);
+		return cli_misused(
+		    arguments->command,
+		    chosen ? "%s needs one name"
+			   : "unknown subcommand '%.40s' (create, delete, evict, get, lease, "
+			     "list, load, logs, release, update)",
+		    verb);
 	if (!session_open(&session, arguments, &status))
 		return status;
 	status = chosen  ? chosen(&session, arguments->operands[1])
@@ -428,6 +462,8 @@ const struct cli_command models_command = {
 	    "update NAME     change the given settings\n"
 	    "delete NAME     delete it, with its slots\n"
 	    "load NAME       load it, unless it is, and wait until it is ready\n"
+	    "evict NAME      stop its replicas, or those on --node, when they have no requests,\n"
+	    "                or with --now at once\n"
 	    "lease NAME      take a lease for a test; prints the slot's address\n"
 	    "release LEASE   return a lease\n"
 	    "logs NAME       what its server has written, the last one that there is or was\n"
@@ -442,7 +478,7 @@ const struct cli_command models_command = {
 	.asks = true,
 	.lists = true,
 	.operand = COMPLETES_WORDS,
-	.words = "list get create update delete load lease release logs",
+	.words = "list get create update delete load evict lease release logs",
 	.run = run_models,
 };
 

@@ -172,6 +172,14 @@ static void warn_of_impossible(struct session *session, const json_t *answer)
 	json_decref(why);
 }
 
+static void warn_of_deadline(const json_t *answer)
+{
+	if (member_has(answer, "deadline_risk"))
+		fprintf(stderr, "warning: %s may miss its deadline, with a probability of %.0f%%\n",
+		        member_text(answer, "job_id"),
+		        member_number(answer, "deadline_risk") * 100);
+}
+
 void submit_say(const struct session *session, const json_t *answer)
 {
 	const char *id = member_text(answer, "job_id"), *last = member_text(answer, "last_job_id");
@@ -184,6 +192,7 @@ void submit_say(const struct session *session, const json_t *answer)
 		printf("%s %s\n", id,
 		       member_flag(answer, "repeated") ? "was submitted before" : "submitted");
 	fflush(stdout);
+	warn_of_deadline(answer);
 }
 
 /* The jobs of an array have ids that follow each other. The first code that is not 0. */

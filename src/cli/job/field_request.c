@@ -5,9 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/calendar.h"
+#include "base/clock.h"
+#include "base/duration.h"
 #include "cli/text/quantity.h"
 
-#define MINUTE_MS INT64_C(60000)
+#define DURATION_MAX_MS (10000 * DAY_MS)
 
 void field_request_decimal(json_t *request, const char *name, int64_t thousandths)
 {
@@ -192,6 +195,32 @@ static bool read_given(struct session *session, const struct resource_field *fie
 		                        : json_string(text));
 		return true;
 	}
+}
+
+bool field_request_moment(struct session *session, const struct resource_field *field, json_t *job,
+                          struct error *error)
+{
+	const char *text = arguments_value(session->arguments, field->option.name);
+	struct buffer moment = { 0 };
+	int64_t ms;
+	if (!text)
+		return true;
+	if (strncmp(text, "now+", 4) == 0)
+		text += 4;
+	if (calendar_read(text_of(text), &ms)) {
+		json_object_set_new(job, field->name, json_string(text));
+		return true;
+	}
+	if (!duration_read(text_of(text), DURATION_MAX_MS, &ms))
+		return error_set(
+		    error, ERROR_INVALID,
+		    "invalid %s '%.40s': expected a time such as 2030-01-31T12:00:00Z, "
+		    "or from now, such as 2h30m",
+		    field->option.name, text);
+	calendar_print(&moment, clock_unix_ms() + ms);
+	json_object_set_new(job, field->name, json_string(moment.data));
+	buffer_free(&moment);
+	return true;
 }
 
 bool field_request(struct session *session, const struct resource *resource,

@@ -18,6 +18,10 @@ struct special_field {
 bool field_request(struct session *session, const struct resource *resource,
                    const struct special_field *special, json_t *request, struct error *error);
 
+/* A moment, or a duration from now: a field_reader. */
+bool field_request_moment(struct session *session, const struct resource_field *field,
+                          json_t *request, struct error *error);
+
 /* NAME=VALUE, as often as given. With `from_here`, NAME alone takes the variable's value from
  * this process. */
 bool field_request_pairs(struct session *session, const struct resource_field *field,

@@ -59,6 +59,7 @@ static const char *const told[] = {
 	"estimated_wait",
 	"estimated_start",
 	"promised_start",
+	"deadline_risk",
 	"reason",
 	"node_name",
 	"allocated_gpus",

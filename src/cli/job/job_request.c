@@ -44,6 +44,32 @@ static bool read_gpus(struct session *session, const struct resource_field *fiel
 	return true;
 }
 
+/* 50% or 0.5. */
+static bool read_share(struct session *session, const struct resource_field *field, json_t *job,
+                       struct error *error)
+{
+	const char *text = value_of(session, field->option.name);
+	size_t size = text ? strlen(text) : 0;
+	bool percent = size > 1 && text[size - 1] == '%';
+	int64_t thousandths;
+
+	if (!text)
+		return true;
+	char *number = arena_alloc(&session->arena, size + 1);
+	memcpy(number, text, size + 1);
+	if (percent)
+		number[size - 1] = '\0';
+	if (!quantity_thousandths(field->option.name, number, percent ? 100 * 1000 : 1000,
+	                          &thousandths, error))
+		return false;
+	if (percent && thousandths % 100 != 0)
+		return error_set(error, ERROR_INVALID,
+		                 "invalid %s '%.20s': expected a multiple of 0.1%%",
+		                 field->option.name, text);
+	field_request_decimal(job, field->name, percent ? thousandths / 100 : thousandths);
+	return true;
+}
+
 /* A bare number is MiB. One that no program could start in was meant as something else. */
 static bool is_meant(const char *text, int64_t mib, struct error *error)
 {
@@ -160,33 +186,6 @@ static bool read_after(struct session *session, const struct resource_field *fie
 	return true;
 }
 
-/* A moment, or a duration from now. */
-static bool read_moment(struct session *session, const struct resource_field *field, json_t *job,
-                        struct error *error)
-{
-	const char *text = value_of(session, field->option.name);
-	struct buffer moment = { 0 };
-	int64_t ms;
-	if (!text)
-		return true;
-	if (strncmp(text, "now+", 4) == 0)
-		text += 4;
-	if (calendar_read(text_of(text), &ms)) {
-		json_object_set_new(job, field->name, json_string(text));
-		return true;
-	}
-	if (!duration_read(text_of(text), 10000 * DAY_MS, &ms))
-		return error_set(
-		    error, ERROR_INVALID,
-		    "invalid %s '%.40s': expected a time such as 2030-01-31T12:00:00Z, "
-		    "or from now, such as 2h30m",
-		    field->option.name, text);
-	calendar_print(&moment, clock_unix_ms() + ms);
-	json_object_set_new(job, field->name, json_string(moment.data));
-	buffer_free(&moment);
-	return true;
-}
-
 static bool read_script(const char *path, struct buffer *text, struct error *error)
 {
 	char data[8192];
@@ -284,12 +283,13 @@ static const struct special_field special_fields[] = {
 	{ "script", NULL },
 	{ "gpu_count", read_gpus },
 	{ "gpu_memory_mb", read_gpu_memory },
+	{ "gpu_compute", read_share },
 	{ "priority", read_priority },
 	{ "environment", read_variables },
 	{ "secret_environment", read_variables },
 	{ "depends_on", read_after },
-	{ "begin", read_moment },
-	{ "deadline", read_moment },
+	{ "begin", field_request_moment },
+	{ "deadline", field_request_moment },
 	{ NULL, NULL },
 };
 

@@ -268,6 +268,9 @@ static int scontrol_run(struct slurm_call *call)
 		return show_jobs(call, equals ? equals + 1 : name);
 	if (strcmp(words[0], "show") == 0 && strncasecmp(what, "node", 4) == 0)
 		return show_nodes(call, equals ? equals + 1 : name);
+	if (strncasecmp(what, "reservation", 3) == 0)
+		return slurm_fail(call, "reservations are windows here: use 'gpu-cli reserve "
+		                        "create|list|show|delete'");
 	return slurm_fail(call,
 	                  "'%s%s%s' is not supported; known are show job, show node, hold, "
 	                  "release, requeue, update JobId=, update NodeName=, ping",

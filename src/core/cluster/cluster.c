@@ -401,6 +401,7 @@ struct node *cluster_add_node(struct cluster *cluster, const struct node_record 
 	INVARIANT(!map_get(&cluster->node_by_id, record->id));
 	struct node *node = NEW(struct node);
 	node->r = node_record_copy(record);
+	node->mps = node_has_labels(node, NODE_COMPUTE_SHARES "=mps");
 	node_read_counts(node);
 	map_put(&cluster->node_by_id, record->id, node);
 	text_map_put(&cluster->node_by_name, node->r.name, node);
@@ -473,6 +474,7 @@ void node_rename(struct node *node, const struct node_record *record)
 	if (strcmp(node->r.labels, old.labels) != 0 || strcmp(node->r.rack, old.rack) != 0 ||
 	    strcmp(node->r.zone, old.zone) != 0)
 		node->offer.redescribed = true;
+	node->mps = node_has_labels(node, NODE_COMPUTE_SHARES "=mps");
 	if (strcmp(node->r.resources, old.resources) != 0 ||
 	    strcmp(node->r.taken, old.taken) != 0 || strcmp(node->r.labels, old.labels) != 0)
 		node_read_counts(node);
@@ -639,6 +641,7 @@ void cluster_count(struct cluster *cluster)
 
 void cluster_free(struct cluster *cluster)
 {
+	windows_free(&cluster->windows);
 	for (size_t i = 0; i < cluster->node_count; i++) {
 		struct node *node = cluster->nodes[i];
 		while (node->guest_count > 0)

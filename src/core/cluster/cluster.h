@@ -4,6 +4,8 @@
 
 #include "base/bitset.h"
 #include "base/map.h"
+#include "core/cluster/compute.h"
+#include "core/cluster/window.h"
 #include "core/record/command.h"
 #include "core/record/record.h"
 
@@ -18,12 +20,14 @@ struct gpu_books {
 	int64_t used_mib, releasing_mib, claimed_mib;
 	int32_t owners, releasing_owners, claims;
 	int32_t whole_owners, whole_releasing, whole_claims;
+	struct compute_sum compute, compute_releasing, compute_claimed; /* of the same */
 };
 
 /* What a GPU had to offer when index.c last looked, so that it sees what came
  * free since. All but `free_milli` are 0 while the GPU takes nothing. */
 struct gpu_offer {
 	int64_t free_now_mib, free_later_mib, usable_mib;
+	uint64_t sharers;    /* another number when its compute is shared otherwise; 0: not */
 	uint32_t offers;     /* enum offer of index.c */
 	int16_t takes_milli; /* the largest fraction that fits */
 	int16_t free_milli;  /* thousandths that are free, even while it takes nothing */
@@ -40,8 +44,10 @@ struct gpu {
 	int64_t promised_ms;    /* from when a promise counts on it; INT64_MAX: none does */
 	int64_t promised_to;    /* the job of that promise */
 	int64_t kept_for; /* the model whose slots alone are placed here; 0: all. See rotation.h */
+	uint64_t windows; /* that it is in: a bit for each, by its place in cluster.windows */
 	int64_t mark_mib; /* scratch of a search for victims; see clear.c */
 	int32_t mark_owners, mark_whole;
+	struct compute_sum mark_compute;
 	int counted_type; /* what scarcity.c counted of it as free, and where */
 	int32_t counted_milli;
 	int32_t loading;                    /* slots that are being loaded onto it */
@@ -110,10 +116,13 @@ struct node {
 	struct node_offer offer;
 	uint64_t version; /* another number when a task that starts now finds something else */
 	bool dirty;       /* to be written */
-	int rack;       /* number of its rack among all racks, by name; 0: none; of cluster_order */
-	int promised;   /* GPUs of it that a promise counts on */
-	int64_t active; /* requests in flight in its slots */
-	int cold;       /* slots on it that may be evicted; see evict.h */
+	bool mps;         /* it can give shares of its GPUs' compute */
+	int rack;     /* number of its rack among all racks, by name; 0: none; of cluster_order */
+	int promised; /* GPUs of it that a promise counts on */
+	uint64_t windows;                     /* that all of it is in, with its GPUs; as for GPUs */
+	bool in_windows;                      /* it, or a GPU of it */
+	int64_t active;                       /* requests in flight in its slots */
+	int cold;                             /* slots on it that may be evicted; see evict.h */
 	int64_t cold_reload_ms, cold_used_ms; /* the least of those */
 	int cold_span;                        /* the most GPUs that one of those is on */
 	uint64_t least_search;                /* the search that `least` is of; see evict_find.c */
@@ -143,7 +152,8 @@ struct cluster {
 	struct amounts total;  /* of online nodes: GPUs, CPU, host memory */
 	int64_t gpu_total;     /* GPUs counted in `total` */
 	int64_t smallest_mib;  /* usable memory of the smallest GPU counted in `total`; 0: none */
-	int kept_count;        /* GPUs kept for a model, or more; see gpu.kept_for */
+	struct windows windows;
+	int kept_count; /* GPUs kept for a model, or more; see gpu.kept_for */
 };
 
 struct node *cluster_node(const struct cluster *cluster, const char *name);
@@ -217,6 +227,12 @@ static inline bool gpu_is_open(const struct gpu *gpu, const struct config_record
 	       gpu->r.capacity_mib > 0 && !gpu_is_over(gpu);
 }
 
+/* Whether a time alone, of a promise or a window, may keep something off its GPUs. */
+static inline bool node_is_spoken_for(const struct node *node)
+{
+	return node->promised > 0 || node->in_windows;
+}
+
 /* Availability. 'now': free at this moment; 'later': free once everything that
  * is releasing in time is back and all claims are served. A newcomer needs
  * both, a claim needs 'later' alone. */
@@ -238,15 +254,28 @@ static inline bool gpu_empty_later(const struct gpu *gpu)
 	return gpu->books.owners == gpu->books.releasing_owners && gpu->books.claims == 0 &&
 	       gpu->books.used_mib == gpu->books.releasing_mib;
 }
-static inline bool gpu_shareable_now(const struct gpu *gpu)
+/* Whether it is given whole to nobody. */
+static inline bool gpu_divisible_now(const struct gpu *gpu)
 {
 	return gpu->books.whole_owners == 0 && gpu->books.whole_claims == 0;
 }
-/* A GPU given whole can be shared later only when that owner is leaving. */
-static inline bool gpu_shareable_later(const struct gpu *gpu)
+static inline bool gpu_divisible_later(const struct gpu *gpu)
 {
 	return gpu->books.whole_owners == gpu->books.whole_releasing &&
 	       gpu->books.whole_claims == 0;
+}
+/* Whether a newcomer without a share of its compute may be on it. */
+static inline bool gpu_shareable_now(const struct gpu *gpu)
+{
+	return gpu_divisible_now(gpu) && gpu->books.compute.parts == 0 &&
+	       gpu->books.compute_claimed.parts == 0;
+}
+/* A GPU given whole, or shared by compute, can be shared later only when those owners are leaving.
+ */
+static inline bool gpu_shareable_later(const struct gpu *gpu)
+{
+	return gpu_divisible_later(gpu) && gpu->books.compute_claimed.parts == 0 &&
+	       gpu->books.compute.parts == gpu->books.compute_releasing.parts;
 }
 /* Thousandths of its memory that a newcomer can have, rounded down. */
 static inline int32_t gpu_free_milli(const struct gpu *gpu)
@@ -309,6 +338,12 @@ bool node_class_next(const char **nodes, struct node_class_line *line);
 struct guest *cluster_add_guest(struct cluster *cluster, struct node *node, struct filter *filter,
                                 const struct guest_record *record);
 void cluster_remove_guest(struct cluster *cluster, struct guest *guest);
+
+/* Whether it can give shares of its compute: MPS serves GPUs, and not parts of them. */
+static inline bool gpu_gives_compute(const struct gpu *gpu)
+{
+	return gpu->node->mps && *gpu->r.mig_parent == '\0';
+}
 
 /* Whether a node has all of the "key=value" lines in `required`. */
 bool node_has_labels(const struct node *node, const char *required);

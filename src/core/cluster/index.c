@@ -80,6 +80,7 @@ static inline struct gpu_offer summarise_gpu(const struct gpu *gpu,
 		has.offers |= gpu_empty_later(gpu) ? OFFER_EMPTY_LATER : 0;
 		has.offers |= gpu_shareable_now(gpu) ? OFFER_SHARED_NOW : 0;
 		has.offers |= gpu_shareable_later(gpu) ? OFFER_SHARED_LATER : 0;
+		has.sharers = gpu->node->mps ? compute_digest(gpu, config->sharing_mixed) : 0;
 	}
 	return has;
 }
@@ -87,7 +88,7 @@ static inline struct gpu_offer summarise_gpu(const struct gpu *gpu,
 static bool offers_the_same(const struct gpu_offer *a, const struct gpu_offer *b)
 {
 	return a->free_now_mib == b->free_now_mib && a->free_later_mib == b->free_later_mib &&
-	       a->usable_mib == b->usable_mib && a->offers == b->offers;
+	       a->usable_mib == b->usable_mib && a->offers == b->offers && a->sharers == b->sharers;
 }
 
 /* What follows from the rest of the summary: taken from `known`, another of the
@@ -121,7 +122,7 @@ static bool finds_the_same(const struct gpu_offer *a, const struct gpu_offer *b)
 	return min64(a->free_now_mib, a->free_later_mib) ==
 	           min64(b->free_now_mib, b->free_later_mib) &&
 	       a->usable_mib == b->usable_mib && (a->offers | later) == (b->offers | later) &&
-	       a->free_milli == b->free_milli;
+	       a->free_milli == b->free_milli && a->sharers == b->sharers;
 }
 
 static bool node_finds_the_same(const struct node_offer *a, const struct node_offer *b)
@@ -404,7 +405,7 @@ void index_restore(struct index *index, struct node *node, const struct config_r
 
 void index_promised(struct index *index, const struct node *node)
 {
-	bitset_assign(&index->promised, (size_t)node->rank, node->promised > 0);
+	bitset_assign(&index->promised, (size_t)node->rank, node_is_spoken_for(node));
 }
 
 void index_free(struct index *index)

@@ -8,11 +8,14 @@
 struct job;
 struct slot;
 
-/* A share of one GPU. `whole`: nothing else may be on that GPU. */
+/* A share of one GPU. `whole`: nothing else may be on that GPU. `compute`: thousandths of its
+ * compute, for a task of tenant `sharer`; 0: it takes turns with others. */
 struct part {
 	struct gpu *gpu;
 	int64_t mib, share, measured_mib;
 	bool whole;
+	int32_t compute;
+	int64_t sharer;
 };
 
 /* The only right to GPU memory. Fixed when it is made, but for its phase and

@@ -38,6 +38,7 @@ static void count_part(const struct part *part, enum phase phase, bool late, boo
 		books->claimed_mib += sign * part->mib;
 		books->claims += sign;
 		books->whole_claims += part->whole ? sign : 0;
+		compute_sum_add(&books->compute_claimed, part, sign);
 	}
 	if (away)
 		books->used_mib += sign * part->measured_mib;
@@ -46,10 +47,12 @@ static void count_part(const struct part *part, enum phase phase, bool late, boo
 	books->used_mib += sign * part_amount(part);
 	books->owners += sign;
 	books->whole_owners += part->whole ? sign : 0;
+	compute_sum_add(&books->compute, part, sign);
 	if (phase_returns(phase) && !late) {
 		books->releasing_mib += sign * part_amount(part);
 		books->releasing_owners += sign;
 		books->whole_releasing += part->whole ? sign : 0;
+		compute_sum_add(&books->compute_releasing, part, sign);
 	}
 }
 
@@ -329,6 +332,36 @@ void ledger_measure(struct ledger *ledger, struct reservation *reservation, stru
 	}
 }
 
+bool ledger_may_share(const struct ledger *ledger, const struct part *part,
+                      const struct compute_view *view, struct error *error)
+{
+	if (!compute_matches(view, part, ledger->config->sharing_mixed))
+		return error_set(error, ERROR_NO_ROOM, "GPU %s is shared %s", part->gpu->r.uuid,
+		                 part->compute == 0                ? "by shares of its compute"
+		                 : view->sum.parts == view->owners ? "by another tenant"
+		                                                   : "by turns");
+	if (part->compute > 0 && !gpu_gives_compute(part->gpu))
+		return error_set(error, ERROR_NO_ROOM, "GPU %s gives no shares of its compute",
+		                 part->gpu->r.uuid);
+	if (part->compute > compute_left(view))
+		return error_set(error, ERROR_NO_ROOM,
+		                 "GPU %s: %d thousandths of its compute asked, %d left",
+		                 part->gpu->r.uuid, part->compute, compute_left(view));
+	return true;
+}
+
+/* Nothing is given away of its compute twice, now or once claims are served. */
+static bool may_grant_compute(const struct ledger *ledger, const struct part *part, bool own_claim,
+                              struct error *error)
+{
+	struct compute_view now = compute_now(part->gpu), later = compute_later(part->gpu);
+
+	if (own_claim)
+		later = compute_without(later, part);
+	return ledger_may_share(ledger, part, &now, error) &&
+	       ledger_may_share(ledger, part, &later, error);
+}
+
 /* The memory invariant for one part. A claim that is already entered does not block itself. */
 static bool may_grant_part(const struct ledger *ledger, const struct part *part, bool own_claim,
                            struct error *error)
@@ -362,7 +395,7 @@ static bool may_grant_part(const struct ledger *ledger, const struct part *part,
 		return error_set(error, ERROR_NO_ROOM,
 		                 "GPU %s: %lld MiB asked, %lld are not claimed", gpu->r.uuid,
 		                 (long long)part->mib, (long long)max64(later, 0));
-	return true;
+	return part->whole || may_grant_compute(ledger, part, own_claim, error);
 }
 
 static bool may_grant_host(const struct host_books *books, int64_t total, int64_t amount,
@@ -466,6 +499,7 @@ static void ledger_check_gpu(const struct gpu *gpu)
 			           1);
 		}
 	}
+	INVARIANT(gpu->books.compute.milli <= WHOLE_GPU);
 	if (memcmp(&recount.books, &gpu->books, sizeof(recount.books)) != 0)
 		panic("the ledger of GPU %s has %lld MiB used, its reservations add up to %lld",
 		      gpu->r.uuid, (long long)gpu->books.used_mib,

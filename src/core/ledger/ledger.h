@@ -28,6 +28,11 @@ struct ledger {
 bool ledger_may_grant(const struct ledger *ledger, const struct reservation *reservation,
                       struct error *error);
 
+/* True if the compute of the part's GPU may be shared with those in the view, and as much is left
+ * as the part asks for. The part is not whole. False with the reason. */
+bool ledger_may_share(const struct ledger *ledger, const struct part *part,
+                      const struct compute_view *view, struct error *error);
+
 /* Changes to the ledger. Each of them keeps every total equal to the sum of its parts (GPUs,
  * hosts, tenants and jobs) and updates the index. plan.c calls them, and can undo them; sched.c
  * calls them for facts. */

@@ -76,11 +76,14 @@ static bool may_claim(const struct ledger *ledger, const struct reservation *cla
 		bool fits = part->whole ? gpu_empty_later(part->gpu) &&
 		                              part->gpu->r.foreign_mib <=
 		                                  ledger->config->foreign_tolerance_mib
-		                        : gpu_shareable_later(part->gpu);
+		                        : gpu_divisible_later(part->gpu);
+		struct compute_view view = compute_later(part->gpu);
 		if (!fits || !gpu_is_open(part->gpu, ledger->config) ||
 		    gpu_free_later(part->gpu) < part->mib)
 			return error_set(error, ERROR_NO_ROOM, "GPU %s will not have %lld MiB free",
 			                 part->gpu->r.uuid, (long long)part->mib);
+		if (!part->whole && !ledger_may_share(ledger, part, &view, error))
+			return false;
 	}
 	if (claim->job && !phase_is_suspended(claim->phase) && !counts_claimable(claim))
 		return error_set(error, ERROR_NO_ROOM,
@@ -296,6 +299,9 @@ static bool may_stay(const struct ledger *ledger, const struct reservation *rese
 		const struct part *part = &reservation->parts[i];
 		const struct gpu_books *books = &part->gpu->books;
 		if (part->whole ? books->claims > 0 || books->owners > 1 : books->whole_claims > 0)
+			return false;
+		struct compute_view view = compute_later(part->gpu);
+		if (!part->whole && !ledger_may_share(ledger, part, &view, NULL))
 			return false;
 		if (gpu_free_later(part->gpu) < max64(part->mib, part->measured_mib) &&
 		    books->claims > 0)

@@ -10,6 +10,7 @@ void sketch_begin(struct node *node)
 		struct gpu *gpu = node->gpus[i];
 		gpu->mark_mib = 0;
 		gpu->mark_owners = gpu->mark_whole = 0;
+		gpu->mark_compute = (struct compute_sum){ 0 };
 	}
 }
 
@@ -25,6 +26,7 @@ static void sketch_change(const struct reservation *reservation, int sign)
 		gpu->mark_mib += sign * max64(part->mib, part->measured_mib);
 		gpu->mark_owners += sign;
 		gpu->mark_whole += sign * part->whole;
+		compute_sum_add(&gpu->mark_compute, part, sign);
 		INVARIANT(gpu->mark_owners >= 0);
 	}
 }

@@ -353,6 +353,44 @@ bool model_remove(struct sched *sched, int64_t id, struct error *error)
 	return true;
 }
 
+/* Whether the slot is one that an eviction is about. */
+static bool is_evicted_from(const struct slot *slot, const char *node)
+{
+	return slot->r.state != SLOT_STOPPING &&
+	       (!*node || strcmp(slot->reservation->node->r.name, node) == 0);
+}
+
+bool model_evict(struct sched *sched, int64_t id, const char *node, bool now, struct error *error)
+{
+	struct model *model = models_find(&sched->models, id);
+	int64_t count = 0;
+
+	INVARIANT(!sched->plan.open && sched->effects != NULL);
+	node = node ? node : "";
+	if (!model || model->r.removed)
+		return error_set(error, ERROR_NOT_FOUND, "model-%" PRId64 " is not known", id);
+	if (*node && !cluster_node(&sched->cluster, node))
+		return error_set(error, ERROR_NOT_FOUND, "node %.200s is not known", node);
+	for (size_t i = 0; i < model->slot_count; i++)
+		count += is_evicted_from(model->slots[i], node);
+	if (count == 0)
+		return error_set(error, ERROR_CONFLICT, "model %s has no replica%s%.200s",
+		                 model->r.name, *node ? " on node " : "", node);
+	for (size_t i = model->slot_count; i-- > 0;) {
+		struct slot *slot = model->slots[i];
+		if (!is_evicted_from(slot, node))
+			continue;
+		if (now || slot->r.state != SLOT_READY)
+			slot_stop(sched, slot, false);
+		else if (!slot->r.evicted)
+			slot_evict(sched, slot);
+	}
+	sched->effects->reply_id = id;
+	sched->effects->reply_count = count;
+	model_settle(sched, model);
+	return true;
+}
+
 void model_free(struct model *model)
 {
 	arena_free(&model->texts);

@@ -94,6 +94,9 @@ bool model_check(const struct model_record *record, struct error *error);
  * has slots. */
 bool model_put(struct sched *sched, const struct model_command *command, struct error *error);
 /* Ends its requests and stops its slots; gone when the last slot is. */
+/* Its slots, or those on that node, take no more requests and stop when they have none, or `now`.
+ * It is loaded again when somebody asks for it or its minimum of replicas wants it. */
+bool model_evict(struct sched *sched, int64_t id, const char *node, bool now, struct error *error);
 bool model_remove(struct sched *sched, int64_t id, struct error *error);
 
 /* Whether a tenant (0: an administrator) may use it: its own, those below it,

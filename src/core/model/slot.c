@@ -308,6 +308,17 @@ void slot_close(struct sched *sched, struct slot *slot, const struct model *mode
 	replica_list(sched, slot->model);
 }
 
+void slot_evict(struct sched *sched, struct slot *slot)
+{
+	INVARIANT(slot->r.state == SLOT_READY && slot->linked);
+	end_closing(sched, slot);
+	slot->r.evicted = true;
+	sched_dirty_slot(sched, slot);
+	slot_settle(sched, slot);
+	replica_list(sched, slot->model);
+	slot_stop_drained(sched, slot->reservation->node);
+}
+
 void slot_open(struct sched *sched, struct slot *slot)
 {
 	INVARIANT(slot->r.state == SLOT_READY && slot->r.closing_for != 0);
@@ -424,6 +435,12 @@ void slot_node_changed(struct sched *sched, struct node *node)
 	slot_load_next(sched, node);
 }
 
+/* It stops as soon as it has no requests. */
+static bool slot_is_to_go(const struct slot *slot)
+{
+	return slot->reservation->node->r.draining || slot->r.evicted;
+}
+
 /* Routers may have requests there that they have not told since they were reset. */
 static bool slot_is_held(const struct sched *sched, const struct slot *slot)
 {
@@ -435,11 +452,11 @@ void slot_stop_drained(struct sched *sched, struct node *node)
 {
 	int at = 0;
 
-	while (node->r.draining && at < node->reservation_count) {
+	while (at < node->reservation_count) {
 		struct slot *slot = node->reservations[at]->slot;
 		at++;
-		if (!slot || slot->active > 0 || slot->r.state == SLOT_STOPPING ||
-		    slot_is_held(sched, slot))
+		if (!slot || !slot_is_to_go(slot) || slot->active > 0 ||
+		    slot->r.state == SLOT_STOPPING || slot_is_held(sched, slot))
 			continue;
 		slot_stop(sched, slot, false);
 		at = 0;
@@ -480,12 +497,12 @@ static int64_t cold_at_ms(const struct slot *slot)
 	return max64(slot->r.used_ms + slot->model->r.idle_ttl_ms, slot->r.held_ms);
 }
 
-/* When it is to be looked at again. On a node that is drained it stops when it is held no more. */
+/* When it is to be looked at again. One that is to go stops when it is held no more. */
 static int64_t ready_timer_ms(const struct sched *sched, const struct slot *slot)
 {
 	int64_t now_ms = sched_now(sched);
 
-	if (slot->active == 0 && slot->reservation->node->r.draining)
+	if (slot->active == 0 && slot_is_to_go(slot))
 		return slot->r.held_ms;
 	/* One that is busy cannot be cold before it was idle for that long. */
 	return slot->active > 0 ? now_ms + slot->model->r.idle_ttl_ms
@@ -505,8 +522,7 @@ void slot_timer(struct sched *sched, struct slot *slot)
 		return;
 	}
 	INVARIANT(slot->r.state == SLOT_READY && !slot->cold);
-	if (slot->active == 0 && slot->reservation->node->r.draining &&
-	    !slot_is_held(sched, slot)) {
+	if (slot->active == 0 && slot_is_to_go(slot) && !slot_is_held(sched, slot)) {
 		slot_stop(sched, slot, false);
 		return;
 	}
@@ -529,7 +545,7 @@ static void set_timer(struct sched *sched, struct slot *slot)
 		slot->timer_ms = slot_holds_up(slot) ? min64(slot->r.overdue_ms, load_ends_ms(slot))
 		                                     : load_ends_ms(slot);
 	if (slot->linked && slot->r.state == SLOT_READY) {
-		slot->cold = slot->active == 0 && !slot->reservation->node->r.draining &&
+		slot->cold = slot->active == 0 && !slot_is_to_go(slot) &&
 		             cold_at_ms(slot) <= sched_now(sched);
 		if (!slot->cold)
 			slot->timer_ms = ready_timer_ms(sched, slot);
@@ -588,8 +604,9 @@ static void set_routable(struct slot *slot)
 	struct model *model = slot->model;
 	const struct node *node = slot->reservation->node;
 	bool routable = slot->linked && slot->r.state == SLOT_READY && slot->r.closing_for == 0 &&
-	                node_is_open(node);
-	bool leaving = slot->linked && slot->r.state != SLOT_STOPPING && node->r.draining;
+	                !slot->r.evicted && node_is_open(node);
+	bool leaving =
+	    slot->linked && slot->r.state != SLOT_STOPPING && (node->r.draining || slot->r.evicted);
 	int32_t before = model->counts.routable;
 
 	if (slot->routable != routable) {

@@ -59,6 +59,8 @@ void slot_stop(struct sched *sched, struct slot *slot, bool released);
 void slot_drop(struct sched *sched, struct slot *slot);
 /* It takes no more requests, and may go for that model alone once it has none. */
 void slot_close(struct sched *sched, struct slot *slot, const struct model *model);
+/* It takes no more requests, and stops when it has none. */
+void slot_evict(struct sched *sched, struct slot *slot);
 /* It takes requests again. */
 void slot_open(struct sched *sched, struct slot *slot);
 /* It is not there any more, or its node is given up: requests are tried
@@ -86,7 +88,7 @@ void slot_expect_load(struct sched *sched, struct slot *slot);
 void slot_order_load(struct sched *sched, const struct slot *slot);
 /* A node came, went silent or reported: which of its slots can be used. */
 void slot_node_changed(struct sched *sched, struct node *node);
-/* Stops those on a node that is drained which have no requests. */
+/* Stops those that have no requests, of an evicted model or on a node that is drained. */
 void slot_stop_drained(struct sched *sched, struct node *node);
 /* Brings its places in lists and its timer up to date, after everything that
  * may change these. */

@@ -75,8 +75,8 @@ static void slot_load_check_slot(const struct slot *slot, struct model_counts *c
                                  int64_t *places)
 {
 	const struct node *node = slot->reservation->node;
-	bool routable =
-	    slot->r.state == SLOT_READY && slot->r.closing_for == 0 && node_is_open(node);
+	bool routable = slot->r.state == SLOT_READY && slot->r.closing_for == 0 &&
+	                !slot->r.evicted && node_is_open(node);
 
 	INVARIANT(slot->linked && slot->reservation->slot == slot && suits(slot));
 	INVARIANT(slot->r.id == slot->reservation->id);
@@ -90,7 +90,7 @@ static void slot_load_check_slot(const struct slot *slot, struct model_counts *c
 	counts->routable += routable;
 	INVARIANT(slot->r.closing_for == 0 || slot->r.state == SLOT_READY);
 	counts->closing += slot->r.closing_for != 0;
-	counts->leaving += slot->r.state != SLOT_STOPPING && node->r.draining;
+	counts->leaving += slot->r.state != SLOT_STOPPING && (node->r.draining || slot->r.evicted);
 	*places += routable ? slot->r.concurrency : 0;
 }
 

@@ -134,7 +134,7 @@ static bool may_stay(const struct sched *sched, const struct found *found, bool 
 {
 	for (int i = 0; i < found->count; i++) {
 		const struct gpu *gpu = found->parts[i].gpu;
-		if (gpu->books.whole_owners > 0 || gpu->books.whole_claims > 0 ||
+		if (!gpu_shareable_now(gpu) ||
 		    (!ready && gpu->loading >= sched->config.loads_per_gpu))
 			return false;
 	}

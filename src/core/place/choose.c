@@ -20,7 +20,7 @@ static int fitting_gpus(const struct placement *placement, const struct search *
 		if (search->link && node->gpus[i]->r.nvlink_group != search->link)
 			continue;
 		enum check check = place_check_gpu(placement, search, node->gpus[i], &short_by);
-		if (check == CHECK_PROMISE)
+		if (check == CHECK_PROMISE || check == CHECK_WINDOW)
 			*promise_blocked = true;
 		if (check == CHECK_OK)
 			fits[count++] = node->gpus[i];
@@ -204,8 +204,11 @@ bool place_on_node(struct placement *placement, const struct search *search, str
 	choice->part_count = 0;
 	choice->linked = choice->promise_blocked = false;
 	choice->score = 0;
-	if (place_check_node(placement, search, node, &short_by) != CHECK_OK)
+	enum check check = place_check_node(placement, search, node, &short_by);
+	if (check != CHECK_OK) {
+		choice->promise_blocked = check == CHECK_WINDOW;
 		return false;
+	}
 	if (search->model || search->view == VIEW_CLEARED)
 		return choose_slot(placement, search, node, choice);
 	if (search->shape->request.gpu_count > 0)
@@ -260,7 +263,7 @@ static bool is_plain_whole(const struct placement *placement, const struct searc
 	       search->view == VIEW_NOW && !search->link &&
 	       (!*filter->gpu_types || (placement->index->gpu_types[node->rank] >= 0 &&
 	                                bitset_has(&filter->nodes, (size_t)node->rank))) &&
-	       (node->promised == 0 || search->ignore_promises);
+	       (!node_is_spoken_for(node) || (search->ignore_promises && !node->in_windows));
 }
 
 /* Like place_count(), restricted to the search's NVLink group if it has one. */
@@ -270,7 +273,9 @@ static int64_t count_tasks(struct placement *placement, struct search *search,
 	const struct shape_request *request = &search->shape->request;
 	int64_t room[GPUS_PER_NODE_MAX], free_mib[GPUS_PER_NODE_MAX], short_by, tasks = TASKS_MAX;
 
-	if (place_check_node(placement, search, node, &short_by) != CHECK_OK)
+	enum check node_check = place_check_node(placement, search, node, &short_by);
+	search->promise_blocked |= node_check == CHECK_WINDOW;
+	if (node_check != CHECK_OK)
 		return 0;
 	if (request->cpu_milli > 0)
 		tasks = min64(tasks, fit_cpu_free(search, node) / request->cpu_milli);
@@ -287,13 +292,14 @@ static int64_t count_tasks(struct placement *placement, struct search *search,
 		bool linked = !search->link || gpu->r.nvlink_group == search->link;
 		enum check check = place_check_gpu(placement, search, gpu, &short_by);
 		bool fits = linked && check == CHECK_OK;
-		if (linked && check == CHECK_PROMISE)
+		if (linked && (check == CHECK_PROMISE || check == CHECK_WINDOW))
 			search->promise_blocked = true;
 		free_mib[i] = !fits ? 0 : fit_gpu_free(search, gpu);
 		room[i] = !fits ? 0
 		          : request->gpu_kind == GPU_WHOLE
 		              ? 1
-		              : free_mib[i] / max64(fit_mib(request, gpu), 1);
+		              : min64(free_mib[i] / max64(fit_mib(request, gpu), 1),
+		                      fit_compute_room(placement, search, gpu));
 	}
 	if (request->gpu_kind == GPU_UNEVEN)
 		return min64(tasks, tasks_of_uneven(request, free_mib, node->gpu_count));

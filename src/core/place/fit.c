@@ -4,6 +4,7 @@
 #include "core/model/model.h"
 #include "core/place/placement.h"
 #include "core/place/rules.h"
+#include "core/place/window_rules.h"
 #include "core/queue/job.h"
 #include "core/tenant/fairshare.h"
 
@@ -48,6 +49,8 @@ struct part fit_part(const struct shape_request *request, struct gpu *gpu, int64
 		.mib = mib,
 		.share = share_of(request, gpu, mib),
 		.whole = request->gpu_kind == GPU_WHOLE,
+		.compute = request->compute,
+		.sharer = request->sharer,
 	};
 }
 
@@ -70,14 +73,60 @@ static bool is_empty(const struct search *search, const struct gpu *gpu)
 	return search->view == VIEW_NOW ? gpu_empty_now(gpu) : gpu_empty_later(gpu);
 }
 
-static bool is_shareable(const struct search *search, const struct gpu *gpu)
+static bool is_divisible(const struct search *search, const struct gpu *gpu)
 {
 	const struct gpu_books *books = &gpu->books;
 
 	if (search->view == VIEW_CLEARED)
 		return books->whole_claims == 0 &&
 		       books->whole_owners - books->whole_releasing <= gpu->mark_whole;
-	return search->view == VIEW_NOW ? gpu_shareable_now(gpu) : gpu_shareable_later(gpu);
+	return search->view == VIEW_NOW ? gpu_divisible_now(gpu) : gpu_divisible_later(gpu);
+}
+
+static bool view_takes(const struct placement *placement, const struct compute_view *view,
+                       const struct part *part, int32_t *left)
+{
+	*left = compute_left(view) < *left ? compute_left(view) : *left;
+	return compute_matches(view, part, placement->config->sharing_mixed);
+}
+
+/* Whether its compute may be shared with those that are on it, in the search's view; what is left
+ * of it then, in thousandths. */
+static bool compute_view_takes(const struct placement *placement, const struct search *search,
+                               const struct gpu *gpu, int32_t *left)
+{
+	const struct shape_request *request = &search->shape->request;
+	const struct part part = { .compute = request->compute, .sharer = request->sharer };
+	struct compute_view now = compute_now(gpu);
+	struct compute_view later =
+	    search->view == VIEW_CLEARED ? compute_cleared(gpu) : compute_later(gpu);
+
+	*left = WHOLE_GPU;
+	return view_takes(placement, &later, &part, left) &&
+	       (search->view != VIEW_NOW || view_takes(placement, &now, &part, left));
+}
+
+int64_t fit_compute_room(const struct placement *placement, const struct search *search,
+                         const struct gpu *gpu)
+{
+	int32_t compute = search->shape->request.compute, left;
+
+	if (!compute_view_takes(placement, search, gpu, &left))
+		return 0;
+	return compute > 0 ? left / compute : TASKS_MAX;
+}
+
+static enum check check_compute(const struct placement *placement, const struct search *search,
+                                const struct gpu *gpu, int64_t *short_by)
+{
+	int32_t compute = search->shape->request.compute, left;
+
+	if (!compute_view_takes(placement, search, gpu, &left))
+		return CHECK_SHARING;
+	if (left >= compute)
+		return CHECK_OK;
+	*short_by = compute - left;
+	return CHECK_COMPUTE;
 }
 
 static enum check closed_check(const struct placement *placement, const struct gpu *gpu)
@@ -108,8 +157,8 @@ static enum check check_whole(const struct placement *placement, const struct se
 	return CHECK_OK;
 }
 
-static enum check check_shared(const struct search *search, const struct gpu *gpu,
-                               int64_t *short_by)
+static enum check check_shared(const struct placement *placement, const struct search *search,
+                               const struct gpu *gpu, int64_t *short_by)
 {
 	int64_t need = fit_mib(&search->shape->request, gpu);
 
@@ -117,7 +166,9 @@ static enum check check_shared(const struct search *search, const struct gpu *gp
 		*short_by = need - gpu_usable_mib(gpu);
 		return CHECK_SIZE;
 	}
-	if (!is_shareable(search, gpu))
+	if (search->shape->request.compute > 0 && !gpu_gives_compute(gpu))
+		return CHECK_NO_SHARES;
+	if (!is_divisible(search, gpu))
 		return gpu->books.whole_owners > 0 ? CHECK_WHOLE : CHECK_CLAIM;
 	if (search->view == VIEW_NOW && gpu_free_now(gpu) < need) {
 		*short_by = need - gpu_free_now(gpu);
@@ -128,7 +179,7 @@ static enum check check_shared(const struct search *search, const struct gpu *gp
 		*short_by = need - free_mib;
 		return search->view == VIEW_NOW ? CHECK_CLAIM : CHECK_MEMORY;
 	}
-	return CHECK_OK;
+	return check_compute(placement, search, gpu, short_by);
 }
 
 /* Whether a promise to that job does not keep this one off: it is its own, it is served
@@ -159,6 +210,13 @@ static bool is_promised(const struct placement *placement, const struct search *
 	       !(search->job && promise_yields(placement, gpu->promised_to, search->job));
 }
 
+static bool is_closed_by_window(const struct placement *placement, const struct search *search,
+                                uint64_t windows)
+{
+	return windows != 0 && !search->ignore_windows &&
+	       windows_keep_off(placement, search, windows);
+}
+
 /* Kept for another model: only slots stay away. */
 static bool is_kept(const struct search *search, const struct gpu *gpu)
 {
@@ -170,12 +228,13 @@ bool fit_may_use(const struct placement *placement, const struct search *search,
 {
 	INVARIANT(search->shape != NULL);
 	if (!filter_allows(search->shape->filter, gpu) || !gpu_is_open(gpu, placement->config) ||
-	    is_promised(placement, search, gpu) || is_kept(search, gpu))
+	    is_promised(placement, search, gpu) || is_kept(search, gpu) ||
+	    is_closed_by_window(placement, search, gpu->windows))
 		return false;
 	if (search->shape->request.gpu_kind == GPU_WHOLE)
 		return gpu->books.claims == 0 &&
 		       gpu->r.foreign_mib <= placement->config->foreign_tolerance_mib;
-	return is_shareable(search, gpu);
+	return is_divisible(search, gpu) && fit_compute_room(placement, search, gpu) > 0;
 }
 
 enum check place_check_gpu(const struct placement *placement, const struct search *search,
@@ -188,9 +247,11 @@ enum check place_check_gpu(const struct placement *placement, const struct searc
 		return closed_check(placement, gpu);
 	enum check check = search->shape->request.gpu_kind == GPU_WHOLE
 	                       ? check_whole(placement, search, gpu, short_by)
-	                       : check_shared(search, gpu, short_by);
+	                       : check_shared(placement, search, gpu, short_by);
 	if (check == CHECK_OK && is_kept(search, gpu))
 		return CHECK_PROMISE;
+	if (check == CHECK_OK && is_closed_by_window(placement, search, gpu->windows))
+		return CHECK_WINDOW;
 	return check == CHECK_OK && is_promised(placement, search, gpu) ? CHECK_PROMISE : check;
 }
 
@@ -238,5 +299,11 @@ enum check place_check_node(const struct placement *placement, const struct sear
 		*short_by = request->host_bytes - host;
 		return CHECK_HOST;
 	}
+	if (request->gpu_count > 0) /* its GPUs say whether windows keep it off */
+		return CHECK_OK;
+	if (is_closed_by_window(placement, search, node->windows) ||
+	    (*search->shape->filter->window &&
+	     (node->windows & search->shape->filter->window_bit) == 0))
+		return CHECK_WINDOW;
 	return CHECK_OK;
 }

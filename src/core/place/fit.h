@@ -12,6 +12,10 @@ int64_t fit_mib(const struct shape_request *request, const struct gpu *gpu);
 int64_t fit_least_mib(const struct shape_request *request, const struct gpu *gpu);
 /* A part of that size, with its share. */
 struct part fit_part(const struct shape_request *request, struct gpu *gpu, int64_t mib);
+/* How many parts of the search's the GPU has compute for, in its view; TASKS_MAX where it asks for
+ * none and may take turns there. */
+int64_t fit_compute_room(const struct placement *placement, const struct search *search,
+                         const struct gpu *gpu);
 /* Free for the search, in its view: of a GPU's memory, of CPU or host memory. */
 int64_t fit_gpu_free(const struct search *search, const struct gpu *gpu);
 int64_t fit_cpu_free(const struct search *search, const struct node *node);

@@ -325,7 +325,7 @@ static int free_whole_gpus(const struct placement *placement, struct search *sea
 		return 0;
 	for (int i = 0; i < node->gpu_count; i++) {
 		enum check check = place_check_gpu(placement, search, node->gpus[i], &short_by);
-		if (check == CHECK_PROMISE)
+		if (check == CHECK_PROMISE || check == CHECK_WINDOW)
 			search->promise_blocked = true;
 		if (check == CHECK_OK)
 			gpus[count++] = node->gpus[i];

@@ -22,7 +22,7 @@ struct choice {
 	struct part parts[PARTS_MAX];
 	int part_count;
 	bool linked;
-	bool promise_blocked; /* a GPU would fit, but for a promise */
+	bool promise_blocked; /* a GPU would fit, but for a promise or a window */
 	int64_t score;
 };
 
@@ -40,12 +40,14 @@ struct search {
 	int64_t link;      /* NVLink group, of the node `only`; 0: any */
 	int64_t until_ms;  /* backfill: ends before promises from then on; INT64_MAX: unknown */
 	bool ignore_promises;
+	bool ignore_windows;
+	int64_t start_ms;     /* when it would start; 0: now */
 	bool any;             /* the first place that fits will do */
 	bool even;            /* parts go to the GPUs with most free: the most tasks fit so */
 	bool empty;           /* for nodes as if nothing were on them: rules do not apply */
 	bool moving;          /* for tasks that are releasing, rather than waiting */
 	int64_t candidates;   /* nodes that fitted, for the last task */
-	bool promise_blocked; /* something fitted, but for a promise */
+	bool promise_blocked; /* something fitted, but for a promise or a window */
 	bool too_long;        /* the same, in one of the views that pass_index tried */
 	bool limit_blocked;   /* something fitted, but for a limit of the tenant */
 	int64_t score;        /* of the last task */
@@ -127,7 +129,11 @@ enum check {
 	CHECK_KEPT_OFF, /* by a rule of another */
 	CHECK_TOGETHER,
 	CHECK_SPREAD,
-	CHECK_OK, /* it fits */
+	CHECK_WINDOW,    /* kept by a window that is open, or begins before this would end */
+	CHECK_NO_SHARES, /* shares of compute are not given there */
+	CHECK_SHARING,   /* shared in the other way, or with another tenant: see compute.h */
+	CHECK_COMPUTE,   /* too little compute left */
+	CHECK_OK,        /* it fits */
 	CHECK_REASONS = CHECK_OK,
 };
 const char *check_name(enum check check);

@@ -19,6 +19,7 @@ const char *check_name(enum check check)
 		[CHECK_SIZE] = "too small, even if it were empty",
 		[CHECK_CLAIM] = "free, but claimed",
 		[CHECK_PROMISE] = "free, but promised to another",
+		[CHECK_WINDOW] = "kept by a window",
 		[CHECK_CPU] = "too little CPU on the node",
 		[CHECK_HOST] = "too little host memory on the node",
 		[CHECK_COUNT] = "it fits, but too few such GPUs are on the node",
@@ -29,6 +30,9 @@ const char *check_name(enum check check)
 		[CHECK_KEPT_OFF] = "work in the same domain must be apart from it",
 		[CHECK_TOGETHER] = "no work that it must be together with is in the same domain",
 		[CHECK_SPREAD] = "too many like it are in the same domain already",
+		[CHECK_NO_SHARES] = "its node gives no shares of compute",
+		[CHECK_SHARING] = "shared with work that it may not share compute with",
+		[CHECK_COMPUTE] = "too little compute left",
 	};
 
 	return check >= 0 && check < CHECK_REASONS ? names[check] : "fits";

@@ -15,6 +15,7 @@
 struct hardware {
 	int64_t labelled;   /* nodes with the labels */
 	int64_t allowed;    /* GPUs of an allowed model on those */
+	int64_t divided;    /* of those, GPUs that give shares of compute */
 	int64_t memory_mib; /* of the largest of those */
 	int64_t gpus;       /* GPUs of one node that are allowed and large enough */
 	int64_t cpu_milli, host_bytes;
@@ -43,6 +44,8 @@ static int64_t possible_settle(struct placement *placement, const struct search 
 		for (int i = 0; i < choice.part_count; i++) {
 			choice.parts[i].gpu->books.claimed_mib += choice.parts[i].mib;
 			choice.parts[i].gpu->books.claims++;
+			compute_sum_add(&choice.parts[i].gpu->books.compute_claimed,
+			                &choice.parts[i], 1);
 		}
 		copy.node.cpu.claimed += request->cpu_milli;
 		copy.node.host.claimed += request->host_bytes;
@@ -94,6 +97,7 @@ static void add_gpus(struct placement *placement, const struct search *search,
 		    !gpu_is_open(gpu, placement->config))
 			continue;
 		all->allowed++;
+		all->divided += gpu_gives_compute(gpu);
 		all->memory_mib = max64(all->memory_mib, gpu_usable_mib(gpu));
 		large += place_check_gpu(placement, search, gpu, &short_by) == CHECK_OK;
 	}
@@ -155,6 +159,10 @@ static bool check_task(const struct shape *shape, const struct hardware *all, st
 		    error, ERROR_IMPOSSIBLE, "no node%s has a GPU%s%s",
 		    *shape->filter->labels ? " with the labels that are asked for" : "",
 		    *shape->filter->gpu_types ? " of model " : "", shape->filter->gpu_types);
+	if (request->compute > 0 && all->divided == 0)
+		return error_set(error, ERROR_IMPOSSIBLE,
+		                 "asks for a share of compute, which no GPU gives that it may use: "
+		                 "nodes give shares if their agent runs with --compute-shares mps");
 	if (gpus > 0 && largest_part(request) > all->memory_mib)
 		return error_set(error, ERROR_IMPOSSIBLE,
 		                 "asks for %" PRId64 " MiB of one GPU, the largest has %" PRId64
@@ -266,6 +274,7 @@ bool place_possible(struct placement *placement, const struct job *job, struct e
 		                 .view = VIEW_LATER,
 		                 .until_ms = INT64_MAX,
 		                 .ignore_promises = true,
+		                 .ignore_windows = true,
 		                 .empty = true };
 	if (!check_counts(placement->cluster, filter->demand, error))
 		return false;
@@ -307,7 +316,7 @@ static bool node_takes(struct placement *placement, struct model *model, const s
 	struct choice choice;
 
 	search.view = VIEW_LATER;
-	search.even = search.ignore_promises = true;
+	search.even = search.ignore_promises = search.ignore_windows = true;
 	node_copy_empty(&copy, node);
 	add_model_gpus(placement, model, &copy, figures);
 	for (int i = 0; i < model->shape_count; i++) {

@@ -69,7 +69,7 @@ static const struct rack_tally *rack_capacity_follow(struct placement *placement
 	    &placement->rack_capacity.of[given->shape->number % RACK_CAPACITY_SHAPES];
 	struct search search = *given;
 
-	search.ignore_promises = true;
+	search.ignore_promises = search.ignore_windows = true;
 	if (tally->shape != given->shape->number || !change_log_known(changes, tally->seen))
 		tally_begin(tally, given->shape->number, placement->cluster);
 	uint64_t *changed = memory_zero(changes->words, sizeof(*changed));
@@ -123,7 +123,7 @@ void rack_capacity_count(struct placement *placement, struct search *search, int
 static void check_tally(struct placement *placement, const struct rack_tally *tally)
 {
 	const struct shape *shape = placement->shapes->all[tally->shape - 1];
-	struct search search = { .shape = shape, .ignore_promises = true };
+	struct search search = { .shape = shape, .ignore_promises = true, .ignore_windows = true };
 	int64_t *sums = memory_zero((size_t)placement->cluster->rack_count + 1, sizeof(*sums));
 
 	filter_refresh(shape->filter, placement->cluster, placement->cluster->version);

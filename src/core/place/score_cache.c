@@ -258,7 +258,7 @@ int64_t scorer_score(struct scorer *scorer, const struct node *node)
 	struct score_cache *cache = scorer->cache;
 	size_t rank = (size_t)node->rank;
 
-	INVARIANT(node->promised == 0 && rank < cache->scores.count);
+	INVARIANT(!node_is_spoken_for(node) && rank < cache->scores.count);
 	if (!scorer->follows && (cache->versions[rank] != node->version ||
 	                         !scarcity_is_right(scorer->placement, cache, rank))) {
 		cache->scores.score[rank] = score_of(scorer, rank);
@@ -274,7 +274,7 @@ static bool is_right(const struct placement *placement, const struct score_cache
 {
 	size_t rank = (size_t)node->rank;
 
-	if (node->promised > 0 || !scarcity_is_right(placement, cache, rank))
+	if (node_is_spoken_for(node) || !scarcity_is_right(placement, cache, rank))
 		return false;
 	return cache->versions ? cache->versions[rank] == node->version
 	                       : placement->index->change_log.last[rank] < cache->seen &&

@@ -9,6 +9,8 @@
 static const struct bitset *later_set(const struct index *index,
                                       const struct shape_request *request)
 {
+	if (request->compute > 0) /* the sets are of those that take turns */
+		return &index->releasing;
 	switch (request->gpu_kind) {
 	case GPU_WHOLE:
 		return &index->later_whole[min64(request->gpu_count, INDEX_WHOLE_LEVELS - 1)];
@@ -32,7 +34,7 @@ struct scope place_scope(const struct placement *placement, const struct search 
 	INVARIANT(placement->index->built);
 	if (search->view == VIEW_LATER)
 		return (struct scope){ later_set(index, request), 1 };
-	switch (request->gpu_kind) {
+	switch (request->compute > 0 ? GPU_NONE : request->gpu_kind) {
 	case GPU_WHOLE:
 		level = min64(request->gpu_count, INDEX_WHOLE_LEVELS - 1);
 		return (struct scope){ &index->whole[level], INDEX_WHOLE_LEVELS - (int)level };
@@ -66,7 +68,7 @@ static void look_at(struct placement *placement, struct search *search, struct n
 	choice.linked = choice.promise_blocked = false;
 	if (search->rack && node->rack != search->rack)
 		return;
-	if (finding->scorer.cache && node->promised == 0)
+	if (finding->scorer.cache && !node_is_spoken_for(node))
 		choice.score = scorer_score(&finding->scorer, node);
 	else if (!place_on_node(placement, search, node, &choice))
 		choice.score = TOURNAMENT_NONE;
@@ -213,7 +215,7 @@ static void choose_best(struct placement *placement, struct search *search,
 
 	INVARIANT(fits && choice->score == finding->score);
 	if (choice->part_count > 1 && score_cache_serves(placement, search) &&
-	    finding->best->promised == 0)
+	    !node_is_spoken_for(finding->best))
 		order_by_place(choice);
 }
 

@@ -25,6 +25,7 @@ static void take_out(struct node_copy *copy, const struct reservation *reservati
 		books->used_mib -= max64(part->mib, part->measured_mib);
 		books->owners--;
 		books->whole_owners -= part->whole ? 1 : 0;
+		compute_sum_add(&books->compute, part, -1);
 	}
 	copy->node.cpu.used -= reservation->cpu_milli;
 	copy->node.host.used -= reservation->host_bytes;
@@ -51,17 +52,58 @@ static void copy_as_of(struct node_copy *copy, const struct node *node, int64_t 
 	}
 }
 
-static void claim_on(struct gpu *gpu, int64_t mib, bool whole)
+static void claim_on(struct gpu *gpu, const struct part *part)
 {
-	gpu->books.claimed_mib += mib;
+	gpu->books.claimed_mib += part->mib;
 	gpu->books.claims++;
-	gpu->books.whole_claims += whole ? 1 : 0;
+	gpu->books.whole_claims += part->whole ? 1 : 0;
+	compute_sum_add(&gpu->books.compute_claimed, part, 1);
 }
 
 static void claim_host(struct node_copy *copy, const struct shape_request *request)
 {
 	copy->node.cpu.claimed += request->cpu_milli;
 	copy->node.host.claimed += request->host_bytes;
+}
+
+static int by_end(const void *a, const void *b)
+{
+	const struct leaving *x = a, *y = b;
+
+	if (x->end_ms != y->end_ms)
+		return x->end_ms < y->end_ms ? -1 : 1;
+	return x->node->rank - y->node->rank;
+}
+
+static void add_opening(struct forecast *forecast, const struct node *node, int64_t time_ms)
+{
+	array_reserve(forecast->openings, forecast->opening_capacity, forecast->opening_count + 1);
+	forecast->openings[forecast->opening_count++] =
+	    (struct leaving){ .end_ms = time_ms, .node = node, .whole = INT64_MAX };
+}
+
+/* When a window begins, its own may start there; when it ends, the others. */
+static void list_openings(struct forecast *forecast, const struct sched *sched)
+{
+	const struct windows *windows = &sched->cluster.windows;
+	int64_t now_ms = sched_now(sched);
+
+	for (int w = 0; w < windows->count; w++) {
+		struct window_time time = window_time(&windows->at[w]->r, now_ms);
+		for (size_t i = 0; i < sched->cluster.node_count; i++) {
+			const struct node *node = sched->cluster.nodes[i];
+			uint64_t in = node->windows;
+			for (int g = 0; g < node->gpu_count; g++)
+				in |= node->gpus[g]->windows;
+			if ((in >> w & 1) == 0 || time.begin_ms == INT64_MAX)
+				continue;
+			if (time.begin_ms > now_ms)
+				add_opening(forecast, node, time.begin_ms);
+			add_opening(forecast, node, time.end_ms);
+		}
+	}
+	if (forecast->opening_count > 1)
+		qsort(forecast->openings, forecast->opening_count, sizeof(struct leaving), by_end);
 }
 
 void forecast_make(struct forecast *forecast, const struct sched *sched)
@@ -73,12 +115,14 @@ void forecast_make(struct forecast *forecast, const struct sched *sched)
 	forecast->endings = memory_alloc(2 * most * sizeof(*forecast->endings));
 	forecast->ended = memory_zero(sched->cluster.node_count + 1, sizeof(*forecast->ended));
 	endings_list(forecast->endings, most, &sched->ends, sched_now(sched));
+	list_openings(forecast, sched);
 }
 
 void forecast_free(struct forecast *forecast)
 {
 	free(forecast->endings);
 	free(forecast->leavings);
+	free(forecast->openings);
 	free(forecast->ended);
 	*forecast = (struct forecast){ 0 };
 }
@@ -105,12 +149,26 @@ static void add_leavings(struct forecast *forecast, const struct ending *ending)
 	}
 }
 
+static void add_leaving(struct forecast *forecast, const struct leaving *leaving)
+{
+	array_reserve(forecast->leavings, forecast->leaving_capacity, forecast->leaving_count + 1);
+	forecast->leavings[forecast->leaving_count++] = *leaving;
+}
+
 /* The i-th leaving, or NULL if no more are looked at. */
 static const struct leaving *leaving_at(struct forecast *forecast, size_t i)
 {
-	while (i >= forecast->leaving_count && forecast->leaving_count < FORECAST_LEAVINGS &&
-	       forecast->next < forecast->count)
-		add_leavings(forecast, &forecast->endings[forecast->next++]);
+	while (i >= forecast->leaving_count && forecast->leaving_count < FORECAST_LEAVINGS) {
+		bool ends = forecast->next < forecast->count;
+		bool opens = forecast->next_opening < forecast->opening_count;
+		const struct leaving *opening = forecast->openings + forecast->next_opening;
+		if (opens && (!ends || opening->end_ms <= forecast->endings[forecast->next].end_ms))
+			add_leaving(forecast, &forecast->openings[forecast->next_opening++]);
+		else if (ends)
+			add_leavings(forecast, &forecast->endings[forecast->next++]);
+		else
+			break;
+	}
 	return i < forecast->leaving_count ? &forecast->leavings[i] : NULL;
 }
 
@@ -207,7 +265,7 @@ static const struct bitset *free_nodes(const struct outlook *outlook)
 
 	if (outlook->search.shape->split_gpus > 0)
 		return &index->whole[1];
-	switch (request->gpu_kind) {
+	switch (request->compute > 0 ? GPU_NONE : request->gpu_kind) {
 	case GPU_WHOLE:
 		return &index->whole[min64(request->gpu_count, INDEX_WHOLE_LEVELS - 1)];
 	case GPU_FRACTION:
@@ -275,7 +333,7 @@ static int64_t settle_tasks(struct outlook *outlook, struct node_copy *copy, int
 		for (int i = 0; i < choice.part_count; i++) {
 			const struct part *part = &choice.parts[i];
 			add_row(rows, *task, part->gpu, part->mib, part->whole);
-			claim_on(part->gpu, part->mib, part->whole);
+			claim_on(part->gpu, part);
 		}
 		claim_host(copy, request);
 		placed++;
@@ -383,6 +441,7 @@ static int64_t find_start(struct outlook *outlook, struct forecast *forecast, in
 		if (!may_take(outlook, leaving))
 			continue;
 		copy_as_of(&copy, leaving->node, leaving->end_ms, sched_now(outlook->sched));
+		outlook->search.start_ms = start_after(leaving);
 		if (!note_room(outlook, &copy.node))
 			continue;
 		if (start_after(leaving) > latest_ms || attempts++ == ATTEMPTS_MAX)
@@ -415,6 +474,7 @@ int64_t forecast_start(struct forecast *forecast, struct sched *sched, struct jo
 static bool rows_hold(struct sched *sched, const struct search *search, const struct node *node,
                       const struct promise_record *promise, int64_t from, int64_t to)
 {
+	const struct shape_request *request = &search->shape->request;
 	struct node_copy copy;
 	int64_t task = -1, short_by;
 
@@ -426,13 +486,16 @@ static bool rows_hold(struct sched *sched, const struct search *search, const st
 			if (place_check_node(&sched->placement, search, &copy.node, &short_by) !=
 			    CHECK_OK)
 				return false;
-			claim_host(&copy, &search->shape->request);
+			claim_host(&copy, request);
 			task = row[0];
 		}
 		if (place_check_gpu(&sched->placement, search, gpu, &short_by) != CHECK_OK ||
 		    gpu_free_later(gpu) < row[2])
 			return false;
-		claim_on(gpu, row[2], row[3] != 0);
+		claim_on(gpu, &(struct part){ .mib = row[2],
+		                              .whole = row[3] != 0,
+		                              .compute = row[3] != 0 ? 0 : request->compute,
+		                              .sharer = request->sharer });
 	}
 	return true;
 }
@@ -441,6 +504,7 @@ bool forecast_holds(struct sched *sched, struct job *job, const struct promise_r
 {
 	struct search search = search_for(sched, job);
 	const struct shape *shape = search.shape;
+	search.start_ms = promise->start_ms;
 	int64_t parts =
 	    shape->split_gpus > 0 ? shape->split_gpus : shape->tasks * shape->request.gpu_count;
 	int64_t to, count = promise->parts.count;

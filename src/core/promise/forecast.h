@@ -25,6 +25,8 @@ struct forecast {
 	size_t count, next; /* of the endings; the first that is not among `leavings` */
 	struct leaving *leavings;
 	size_t leaving_count, leaving_capacity;
+	struct leaving *openings; /* of windows, by time: nobody leaves, but others may start */
+	size_t opening_count, opening_capacity, next_opening;
 	int32_t *ended; /* by slot: parts of GPUs that are left by then */
 };
 

@@ -49,6 +49,7 @@ void margin_promise(struct sched *sched, struct job *job, int64_t likely_ms)
 	int64_t by_ms = now_ms + margin_of(&sched->margins, likely_ms - now_ms);
 	job->s.promised_ms = (by_ms + MINUTE_MS - 1) / MINUTE_MS * MINUTE_MS;
 	sched_dirty_job(sched, job);
+	job_look_soon(sched, job);
 }
 
 void margin_started(struct sched *sched, const struct job *job)

@@ -364,7 +364,8 @@ void promise_pass(struct sched *sched)
 	drop_some(sched);
 	if (!sched->config.enable_backfill || sched_now(sched) < sched->meta.promise_after_ms)
 		return;
-	bool give = sched->ends.count > 0 && any_is_large(sched);
+	bool frees = sched->ends.count > 0 || sched->cluster.windows.count > 0;
+	bool give = frees && any_is_large(sched);
 	if (!give && count_promises(sched) == 0)
 		return;
 	sched->meta.promise_after_ms =

@@ -224,6 +224,8 @@ int64_t job_urgent_from(const struct job *job)
 {
 	if (job->r.deadline_ms <= 0)
 		return 0;
+	if (job->s.urgent_ms > 0)
+		return job->s.urgent_ms;
 	int64_t expected_ms = min64(job->s.expected_ms, job->r.deadline_ms / 2);
 	return max64(job->r.deadline_ms - 2 * expected_ms, 1);
 }

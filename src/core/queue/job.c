@@ -210,7 +210,7 @@ static void enqueue(struct sched *sched, struct job *job)
 
 	if (job->class == class && job->entry.queued_ms == job_age_from(job) &&
 	    job->entry.number == job_turn(job) && job->entry.behind_ms == behind_ms &&
-	    job->entry.waits == waits) {
+	    job->entry.waits == waits && job->entry.urgent_ms == job_urgent_from(job)) {
 		tenant_ask(job->tenant, &job->asked, -1);
 		job_ask(sched, job);
 		return;
@@ -487,6 +487,8 @@ static int64_t timer_of(const struct sched *sched, const struct job *job)
 		at = min64(at, job_not_before(job)); /* a suspended job's node refused it */
 	if (job->r.deadline_ms > 0 && job_active(job) == 0 && job->counts.releasing == 0)
 		at = min64(at, job->r.deadline_ms);
+	if (job->s.look_ms > 0)
+		at = min64(at, job->s.look_ms);
 	return at;
 }
 
@@ -501,6 +503,15 @@ static void settle_timer(struct sched *sched, struct job *job)
 	job->timer_ms = at;
 	if (at != INT64_MAX)
 		heap_push(&sched->timers, job);
+}
+
+void job_look_soon(struct sched *sched, struct job *job)
+{
+	if (job->r.deadline_ms <= 0 || sched->config.deadline_risk == 0)
+		return;
+	job->s.look_ms = sched_now(sched);
+	settle_timer(sched, job);
+	sched_dirty_job(sched, job);
 }
 
 /* Claims alone that are too few for a gang would start a part of it. */
@@ -553,6 +564,8 @@ void job_timer(struct sched *sched, struct job *job)
 	if (job->r.deadline_ms > 0 && job->r.deadline_ms <= now_ms && job_active(job) == 0 &&
 	    job->counts.releasing == 0)
 		job_end(sched, job, JOB_FAILED, "its deadline passed while it waited");
+	if (job->s.look_ms > 0 && job->s.look_ms <= now_ms)
+		deadline_look(sched, job);
 	job_settle(sched, job);
 }
 

@@ -222,6 +222,9 @@ void job_settle(struct sched *sched, struct job *job);
 /* Lets a trial wait in the queue, where it may, and takes it out again. */
 void job_trial_wait(struct sched *sched, struct job *job);
 void job_trial_leave(struct sched *sched, struct job *job);
+/* What is expected of the job has changed: looks at its deadline, if it has one, when time next
+ * passes. */
+void job_look_soon(struct sched *sched, struct job *job);
 /* Time alone changed something about it. */
 void job_timer(struct sched *sched, struct job *job);
 

@@ -41,21 +41,23 @@ static bool same_filter(const void *item, const void *wanted)
 	const struct filter *a = item, *b = wanted;
 	return strcmp(a->gpu_types, b->gpu_types) == 0 && strcmp(a->labels, b->labels) == 0 &&
 	       strcmp(a->resources, b->resources) == 0 && strcmp(a->rules, b->rules) == 0 &&
-	       strcmp(a->marks, b->marks) == 0 && strcmp(a->node_class, b->node_class) == 0;
+	       strcmp(a->marks, b->marks) == 0 && strcmp(a->node_class, b->node_class) == 0 &&
+	       strcmp(a->window, b->window) == 0;
 }
 
 /* A filter like the wanted one, with copies of its texts behind it. */
 static struct filter *make_filter(int64_t number, const struct filter *wanted)
 {
 	const char *const texts[] = { wanted->gpu_types, wanted->labels, wanted->resources,
-		                      wanted->rules,     wanted->marks,  wanted->node_class };
-	const char *copies[6];
+		                      wanted->rules,     wanted->marks,  wanted->node_class,
+		                      wanted->window };
+	const char *copies[7];
 	size_t size = 0;
-	for (int i = 0; i < 6; i++)
+	for (int i = 0; i < 7; i++)
 		size += strlen(texts[i]) + 1;
 	struct filter *filter = memory_zero(1, sizeof(*filter) + size);
 	char *at = (char *)(filter + 1);
-	for (int i = 0; i < 6; i++) {
+	for (int i = 0; i < 7; i++) {
 		size_t bytes = strlen(texts[i]) + 1;
 		copies[i] = memcpy(at, texts[i], bytes);
 		at += bytes;
@@ -67,6 +69,7 @@ static struct filter *make_filter(int64_t number, const struct filter *wanted)
 	filter->rules = copies[3];
 	filter->marks = copies[4];
 	filter->node_class = copies[5];
+	filter->window = copies[6];
 	filter->demand =
 	    demand_new(filter->resources, filter->rules, filter->marks, filter->node_class);
 	filter->refreshed = UINT64_MAX; /* no version of a cluster */
@@ -76,6 +79,8 @@ static struct filter *make_filter(int64_t number, const struct filter *wanted)
 static uint64_t hash_filter(const struct filter *filter)
 {
 	uint64_t hash = hash_combine(hash_text(filter->gpu_types), hash_text(filter->labels));
+	if (*filter->window)
+		hash = hash_combine(hash, hash_text(filter->window));
 	if (!*filter->resources && !*filter->rules && !*filter->marks && !*filter->node_class)
 		return hash;
 	hash = hash_combine(hash, hash_text(filter->resources));
@@ -107,7 +112,8 @@ struct filter *shapes_filter(struct shapes *shapes, const char *models, const ch
 		                       .resources = "",
 		                       .rules = "",
 		                       .marks = "",
-		                       .node_class = "" };
+		                       .node_class = "",
+		                       .window = "" };
 	return intern_filter(shapes, &wanted);
 }
 
@@ -124,7 +130,8 @@ struct filter *shapes_job_filter(struct shapes *shapes, const struct job_record 
 		                       .resources = given(job->resources),
 		                       .rules = given(job->rules),
 		                       .marks = given(job->marks),
-		                       .node_class = given(job->node_class) };
+		                       .node_class = given(job->node_class),
+		                       .window = given(job->window) };
 	return intern_filter(shapes, &wanted);
 }
 
@@ -135,12 +142,15 @@ struct filter *shapes_guest_filter(struct shapes *shapes, const char *marks, con
 		                       .resources = "",
 		                       .rules = rules,
 		                       .marks = marks,
-		                       .node_class = "" };
+		                       .node_class = "",
+		                       .window = "" };
 	return intern_filter(shapes, &wanted);
 }
 
 bool filter_allows(const struct filter *filter, const struct gpu *gpu)
 {
+	if (filter->window[0] != '\0' && (gpu->windows & filter->window_bit) == 0)
+		return false;
 	return filter->gpu_types[0] == '\0' || bitset_has(&filter->gpu_type, (size_t)gpu->gpu_type);
 }
 
@@ -185,6 +195,26 @@ static void refresh_demand(struct filter *filter, const struct cluster *cluster)
 		filter->nodes.word[w] &= filter->demand->allowed.word[w];
 }
 
+/* Whether the node, or a GPU of it, is in the window that the filter names. */
+static bool is_in_window(const struct filter *filter, const struct node *node)
+{
+	bool is_in = filter->window[0] == '\0' || (node->windows & filter->window_bit) != 0;
+
+	for (int i = 0; i < node->gpu_count && !is_in; i++)
+		is_in = (node->gpus[i]->windows & filter->window_bit) != 0;
+	return is_in;
+}
+
+/* No bit: there is no such window. */
+static uint64_t window_bit(const struct cluster *cluster, const char *name)
+{
+	INVARIANT(!*name || cluster->windows.linked);
+	for (int i = 0; i < cluster->windows.count && *name; i++)
+		if (strcmp(cluster->windows.at[i]->r.name, name) == 0)
+			return UINT64_C(1) << i;
+	return 0;
+}
+
 /* Somebody else starts the tasks there, and not those of just any job. */
 static bool is_orchestrated(const struct node *node)
 {
@@ -200,6 +230,7 @@ void filter_refresh(struct filter *filter, const struct cluster *cluster, uint64
 	INVARIANT(cluster->ordered);
 	struct bitset known = { 0 };
 	bool classed = filter->demand && *filter->demand->node_class;
+	filter->window_bit = window_bit(cluster, filter->window);
 	bitset_free(&filter->gpu_type);
 	bitset_free(&filter->nodes);
 	bitset_grow(&filter->nodes, cluster->node_count);
@@ -207,7 +238,7 @@ void filter_refresh(struct filter *filter, const struct cluster *cluster, uint64
 		const struct node *node = cluster->by_rank[rank];
 		bool modelled = filter->gpu_types[0] == '\0' || has_model(filter, &known, node);
 		if (modelled && node_has_labels(node, filter->labels) &&
-		    (classed || !is_orchestrated(node)))
+		    (classed || !is_orchestrated(node)) && is_in_window(filter, node))
 			bitset_add(&filter->nodes, rank);
 	}
 	if (filter->demand)
@@ -221,7 +252,7 @@ bool shape_is_plain(const struct shape *shape)
 	const struct shape_request *request = &shape->request;
 	bool linked = shape->closeness == CLOSE_NVLINK && shape->closeness_required;
 
-	if (shape->filter->demand)
+	if (shape->filter->demand || *shape->filter->window || request->compute > 0)
 		return false;
 	switch (request->gpu_kind) {
 	case GPU_NONE:
@@ -251,6 +282,9 @@ static uint64_t hash_request(const struct shape_request *request)
 	hash = hash_combine(hash, (uint64_t)request->memory_mib);
 	hash = hash_combine(hash, (uint64_t)request->cpu_milli);
 	hash = hash_combine(hash, (uint64_t)request->host_bytes);
+	if (request->compute > 0)
+		hash = hash_combine(hash_combine(hash, (uint64_t)request->compute),
+		                    (uint64_t)request->sharer);
 	if (request->gpu_kind == GPU_UNEVEN)
 		hash = hash_combine(hash,
 		                    hash_bytes(request->uneven_mib, sizeof(request->uneven_mib)));
@@ -262,6 +296,7 @@ static bool same_request(const struct shape_request *a, const struct shape_reque
 	return a->gpu_kind == b->gpu_kind && a->gpu_count == b->gpu_count &&
 	       a->fraction == b->fraction && a->memory_mib == b->memory_mib &&
 	       a->cpu_milli == b->cpu_milli && a->host_bytes == b->host_bytes &&
+	       a->compute == b->compute && a->sharer == b->sharer &&
 	       memcmp(a->uneven_mib, b->uneven_mib, sizeof(a->uneven_mib)) == 0;
 }
 
@@ -328,7 +363,7 @@ static uint64_t stable_key(const struct job_group *group)
 	hash = hash_combine(hash, (uint64_t)shape->closeness * 2 + shape->closeness_required);
 	hash = hash_combine(hash, hash_text(shape->filter->gpu_types));
 	hash = hash_combine(hash, hash_text(shape->filter->labels));
-	if (shape->filter->demand)
+	if (shape->filter->demand || *shape->filter->window)
 		hash = hash_combine(hash, hash_filter(shape->filter));
 	hash = hash_combine(hash, (uint64_t)group->tenant->r.id);
 	return hash_combine(hash, (uint64_t)group->anchor * 2 + group->preemptible);

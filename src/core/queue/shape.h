@@ -20,6 +20,8 @@ struct filter {
 	int64_t number;
 	const char *gpu_types, *labels; /* as in the job's record; behind the struct in its block */
 	const char *resources, *rules, *marks, *node_class; /* the same; see demand.h */
+	const char *window;     /* its jobs are placed on what is in this window alone */
+	uint64_t window_bit;    /* of it; of filter_refresh */
 	struct demand *demand;  /* those, parsed; NULL: none, as in most jobs */
 	struct bitset gpu_type; /* numbers of allowed models; unused if `models` is empty */
 	struct bitset nodes;    /* allowed, by rank; of filter_refresh */

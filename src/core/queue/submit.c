@@ -74,6 +74,16 @@ static bool check_gpus(const struct job_record *job, struct error *error)
 		return error_set(error, ERROR_INVALID,
 		                 "gpu_memory is %lld MiB: it must be positive",
 		                 (long long)job->memory_mib);
+	if (job->compute > 0 && (job->gpu_kind == GPU_NONE || job->gpu_kind == GPU_WHOLE))
+		return error_set(error, ERROR_INVALID,
+		                 "gpu_compute is for parts of GPUs: ask for gpu_memory_mb or "
+		                 "gpu_fraction too");
+	if (job->compute > 0 && job->gpu_count > 1)
+		return error_set(
+		    error, ERROR_INVALID,
+		    "gpu_compute is for a part of one GPU, and a task asks for %d: use "
+		    "tasks",
+		    job->gpu_count);
 	return job->gpu_kind != GPU_UNEVEN || check_uneven(job, error);
 }
 
@@ -95,6 +105,31 @@ static bool check_tasks(const struct job_record *job, struct error *error)
 	return true;
 }
 
+/* The window that it names is there, and its tenant may use it. */
+static bool check_window(const struct sched *sched, const struct job_record *job,
+                         struct error *error)
+{
+	const struct tenant *tenant = tenants_find(&sched->tenants, job->tenant_id);
+
+	if (!*job->window)
+		return true;
+	const struct window *window = windows_named(&sched->cluster.windows, job->window);
+	if (!window)
+		return error_set(error, ERROR_NOT_FOUND, "there is no window %.64s", job->window);
+	if (window->r.maintenance)
+		return error_set(error, ERROR_INVALID,
+		                 "nothing runs in the window %.64s: it is for maintenance",
+		                 job->window);
+	if (job->gpu_kind == GPU_NONE && !*window->r.nodes)
+		return error_set(error, ERROR_IMPOSSIBLE,
+		                 "the window %.64s is on GPUs alone, and the job asks for none",
+		                 job->window);
+	while (tenant && window->r.tenant_id != 0 && tenant->r.id != window->r.tenant_id)
+		tenant = tenant->parent;
+	return tenant || error_set(error, ERROR_FORBIDDEN, "the window %.64s is for another tenant",
+	                           job->window);
+}
+
 /* What depends on the settings and the time. */
 static bool check_now(const struct sched *sched, const struct job_record *job, struct error *error)
 {
@@ -105,7 +140,7 @@ static bool check_now(const struct sched *sched, const struct job_record *job, s
 		return error_set(error, ERROR_INVALID, "the deadline has passed already");
 	if (job->deadline_ms > 0 && job->deadline_ms <= job->begin_ms)
 		return error_set(error, ERROR_INVALID, "the deadline is not after begin");
-	return true;
+	return check_window(sched, job, error);
 }
 
 static bool check_choices(const struct job_record *job, struct error *error)
@@ -235,6 +270,7 @@ bool job_check(const struct job_record *job, struct error *error)
 	       check_text(job->user, JOB_NAME_BYTES_MAX, "user", error) &&
 	       check_text(job->payload, PAYLOAD_MAX, "payload", error) &&
 	       check_text(job->gpu_models, JOB_NAME_BYTES_MAX, "gpu_model", error) &&
+	       check_text(or_empty(job->window), JOB_NAME_BYTES_MAX, "window", error) &&
 	       check_text(job->node_labels, 4 * JOB_NAME_BYTES_MAX, "labels", error) &&
 	       demand_check(or_empty(job->resources), or_empty(job->rules), or_empty(job->marks),
 	                    or_empty(job->node_class), error) &&
@@ -244,14 +280,33 @@ bool job_check(const struct job_record *job, struct error *error)
 	       check_range(job->memory_mib, MIB_MAX, "gpu_memory", error) &&
 	       check_range(job->max_runtime_ms, TIME_MS_MAX, "max_runtime", error) &&
 	       check_range(job->suspend, SUSPEND_NEVER, "suspend", error) &&
+	       check_range(job->compute, WHOLE_GPU, "gpu_compute", error) &&
+	       check_range(job->compute_processes, COMPUTE_PROCESSES_MAX, "gpu_processes", error) &&
 	       check_range(job->estimate_ms, TIME_MS_MAX, "estimate", error) &&
 	       check_range(job->deadline_ms, TIME_MS_MAX, "deadline", error) &&
 	       check_range(job->begin_ms, TIME_MS_MAX, "begin", error) &&
 	       check_choices(job, error) && check_kinds_of_dependency(job, error);
 }
 
+/* The share of compute that goes with its memory: of the smallest GPU, as its tenant's limits count
+ * it. 0: it has none. */
+static int32_t compute_of(const struct job_record *job, int64_t smallest_mib)
+{
+	int64_t mib = job->gpu_kind == GPU_MEMORY ? job->memory_mib : 0;
+
+	for (int64_t i = 0; job->gpu_kind == GPU_UNEVEN && i < job->uneven.count; i++)
+		mib = max64(mib, job->uneven.at[i]);
+	if (job->gpu_count > 1)
+		return 0;
+	if (job->gpu_kind == GPU_FRACTION)
+		return job->fraction;
+	if (mib <= 0 || mib > MIB_MAX || smallest_mib <= 0)
+		return 0;
+	return (int32_t)min64(muldiv_up(mib, WHOLE_GPU, smallest_mib), WHOLE_GPU);
+}
+
 /* Fills in what was left out. */
-static struct job_record complete(const struct sched *sched, const struct job_record *given)
+static struct job_record complete(struct sched *sched, const struct job_record *given)
 {
 	struct job_record job = *given;
 
@@ -261,10 +316,13 @@ static struct job_record complete(const struct sched *sched, const struct job_re
 	job.rules = or_empty(job.rules);
 	job.marks = or_empty(job.marks);
 	job.node_class = or_empty(job.node_class);
+	job.window = or_empty(job.window);
 	if (job.priority == 0)
 		job.priority = sched->config.default_priority;
-	if (job.gpu_kind == GPU_FRACTION && job.fraction == WHOLE_GPU)
+	if (job.gpu_kind == GPU_FRACTION && job.fraction == WHOLE_GPU && job.compute == 0)
 		job.gpu_kind = GPU_WHOLE;
+	if (sched->config.sharing_compute == COMPUTE_MPS && job.compute == 0 && !*job.node_class)
+		job.compute = compute_of(&job, sched_totals(sched)->smallest_mib);
 	if (job.split_gpus > 0) {
 		job.tasks = job.split_gpus;
 		job.min_available = 1;
@@ -356,6 +414,7 @@ static struct job *take_in(struct sched *sched, struct job_record *record, bool 
 	                                   .job_id = job->r.id,
 	                                   .tenant_id = job->r.tenant_id });
 	job_link_dependencies(sched, job);
+	deadline_look(sched, job);
 	learn_mix(sched, job);
 	return job;
 }

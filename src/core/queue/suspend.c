@@ -120,6 +120,12 @@ bool suspend_permitted(const struct sched *sched, const struct job *job, bool as
 	if (reservation->part_count == 0)
 		return error_set(error, ERROR_CONFLICT, "job-%lld has no GPU memory",
 		                 (long long)job->r.id);
+	if (job->request.compute > 0)
+		return error_set(
+		    error, ERROR_CONFLICT,
+		    "job-%lld has a share of compute: the driver does not suspend clients "
+		    "of MPS",
+		    (long long)job->r.id);
 	if (consent == SUSPEND_NEVER)
 		return error_set(
 		    error, ERROR_CONFLICT,

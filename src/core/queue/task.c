@@ -438,6 +438,7 @@ bool task_started(struct sched *sched, struct reservation *reservation, struct e
 		job->s.refusals = 0;
 		predict_started(sched, job);
 		margin_started(sched, job);
+		job_look_soon(sched, job);
 		sched_dirty_job(sched, job);
 	}
 	task_set_state(sched, job, reservation->task, TASK_RUNNING);

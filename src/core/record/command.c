@@ -75,6 +75,8 @@ struct only_reservation {
 	F(T, name) F(T, resources) F(T, taken) F(T, taken_cpu_milli) F(T, taken_host_bytes)
 #define NODE_CLASS_FIELDS(F, T) F(T, name) F(T, nodes)
 #define GUEST_FIELDS(F, T) F(T, name) F(T, node) F(T, marks) F(T, rules) F(T, ending)
+#define WINDOW_FIELDS(F, T) F(T, gpu_count) F(T, gpu_model)
+#define EVICT_FIELDS(F, T) F(T, model_id) F(T, node) F(T, now)
 #define SLOT_FIELDS(F, T) F(T, reservation_id) F(T, address) F(T, message) F(T, released) F(T, node)
 /* clang-format on */
 
@@ -110,6 +112,8 @@ TYPE clock_type = RECORD_TYPE("clock", 0, MEMBER(clock), CLOCK_FIELDS);
 TYPE facts_type = RECORD_TYPE("node_facts", 0, struct node_facts_command, FACTS_FIELDS);
 TYPE node_class_type = RECORD_TYPE("node_class", 0, MEMBER(node_class), NODE_CLASS_FIELDS);
 TYPE guest_type = RECORD_TYPE("guest", 0, struct guest_command, GUEST_FIELDS);
+TYPE window_type = RECORD_TYPE("put_window", 0, struct window_command, WINDOW_FIELDS);
+TYPE evict_type = RECORD_TYPE("evict_model", 0, MEMBER(evict), EVICT_FIELDS);
 TYPE slot_type = RECORD_TYPE("slot", 0, MEMBER(slot), SLOT_FIELDS);
 
 /* A kind of command: its name, and up to two descriptions of its member. */
@@ -163,11 +167,15 @@ static const struct variant variants[COMMAND_KINDS] = {
 	[COMMAND_RESUME] = { "resume", { &id_type } },
 	[COMMAND_TASK_SUSPENDED] = { "task_suspended", { &task_type, &moved_type } },
 	[COMMAND_TASK_RESUMED] = { "task_resumed", { &task_type, &moved_type } },
+	[COMMAND_PUT_WINDOW] = { "put_window", { &record_types[RECORD_WINDOW], &window_type } },
+	[COMMAND_REMOVE_WINDOW] = { "remove_window", { &id_type } },
+	[COMMAND_EVICT_MODEL] = { "evict_model", { &evict_type } },
 };
 
 #define MEMBER_OFFSET offsetof(struct command, id)
 _Static_assert(offsetof(struct submit_command, job) == 0, "a submission starts with its job");
 _Static_assert(offsetof(struct model_command, model) == 0, "a model starts with its record");
+_Static_assert(offsetof(struct window_command, window) == 0, "a window starts with its record");
 _Static_assert(offsetof(struct command, submit) == MEMBER_OFFSET, "members start at one place");
 
 static bool is_kind(enum command_kind kind)

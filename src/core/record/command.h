@@ -55,6 +55,9 @@ enum command_kind {
 	COMMAND_RESUME,         /* it may come back */
 	COMMAND_TASK_SUSPENDED, /* the node has done so, or could not */
 	COMMAND_TASK_RESUMED,
+	COMMAND_PUT_WINDOW,
+	COMMAND_REMOVE_WINDOW,
+	COMMAND_EVICT_MODEL, /* its slots stop: when they have no requests, or at once */
 	COMMAND_KINDS,
 };
 
@@ -161,6 +164,14 @@ struct guest_command {
 	bool ending;
 };
 
+/* A new window, whose id is 0, on nodes or GPUs by name, or on that many GPUs of any model, or of
+ * one, which the core chooses. */
+struct window_command {
+	struct window_record window;
+	int64_t gpu_count;
+	const char *gpu_model;
+};
+
 /* A tenant was served by a model of another for that much, in millionths of the currency. */
 enum charge_column { CHARGE_TENANT, CHARGE_MODEL_TENANT, CHARGE_AMOUNT, CHARGE_WIDTH };
 #define CHARGE_MOST (INT64_C(1) << 52)
@@ -224,6 +235,12 @@ struct command {
 			const char *name, *nodes; /* no nodes: the class is forgotten */
 		} node_class;
 		struct guest_command guest;
+		struct window_command window;
+		struct {
+			int64_t model_id;
+			const char *node; /* of its slots those there alone; empty: all */
+			bool now;         /* with requests in flight, which are tried elsewhere */
+		} evict;
 		const char *guest_name; /* REMOVE_GUEST */
 		struct rows charges;    /* enum charge_column */
 		struct rows mix;        /* MIX_WIDTH: gpu thousandths, gpu count, cpu, weight */

@@ -36,6 +36,7 @@
 #define RANGE_FOREIGN_REQUEUES 0, 1000, 3
 #define RANGE_SUSPEND_HOST_PERCENT 0, 100, 50
 #define RANGE_SUSPEND_WAIT_MS 0, 315360000000, 3600000
+#define RANGE_DEADLINE_RISK_PERCENT 0, 100, 20
 
 #define RANGE_MOST_OF(least, most, otherwise) (most)
 #define RANGE_DEFAULT_OF(least, most, otherwise) (otherwise)

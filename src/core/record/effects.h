@@ -49,7 +49,9 @@ enum event_kind {
 	EVENT_CLOCK_MOVED,      /* the clock was wrong: all times moved by `value` ms */
 	EVENT_JOB_SUSPENDED,
 	EVENT_JOB_RESUMED,
-	EVENT_TASK_CROWDED, /* of enum task_notice too */
+	EVENT_TASK_CROWDED,   /* of enum task_notice too */
+	EVENT_JOB_DEADLINE,   /* is at risk, or is not any more; `value`: thousandths */
+	EVENT_WINDOW_CHANGED, /* made, opened, closed or gone: `value` is its id */
 };
 
 /* The event of an enum task_notice. */

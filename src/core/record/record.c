@@ -12,7 +12,7 @@
 	F(T, id) F(T, now_ms) F(T, term) F(T, last_tenant_id) F(T, last_node_id) F(T, last_gpu_id) \
 	F(T, last_job_id) F(T, last_reservation_id) F(T, last_decision_id) F(T, last_model_id)     \
 	F(T, last_start) F(T, last_event) F(T, timed_ms) F(T, promise_after_ms) F(T, last_run_id) \
-	F(T, last_class_id) F(T, last_guest_id)
+	F(T, last_class_id) F(T, last_guest_id) F(T, last_window_id)
 
 #define CONFIG_FIELDS(F, T)                                                                        \
 	F(T, id) F(T, policy, .words = &policy_words) F(T, enable_preemption) F(T, enable_gangs)   \
@@ -26,7 +26,9 @@
 	F(T, time_sharing, .words = &time_sharing_words) F(T, sharing_wait_ms)                     \
 	F(T, sharing_turn_ms) F(T, sharing_delay_ms) F(T, lease_ms) F(T, foreign_requeues)         \
 	F(T, loads_per_gpu) F(T, request_goal_ms) F(T, turn_wait_ms) F(T, slot_stay_ms) F(T, loading)                    \
-	F(T, suspend, .words = &suspend_words) F(T, suspend_host) F(T, suspend_wait_ms)
+	F(T, suspend, .words = &suspend_words) F(T, suspend_host) F(T, suspend_wait_ms) \
+	F(T, deadline_risk) F(T, deadline_first) \
+	F(T, sharing_compute, .words = &sharing_compute_words) F(T, sharing_mixed)
 
 #define TENANT_FIELDS(F, T)                                                                        \
 	F(T, id) F(T, parent_id) F(T, name) F(T, payload) F(T, limit_gpu) F(T, limit_cpu)          \
@@ -56,7 +58,7 @@
 	F(T, gpu_kind, .words = &gpu_kind_words) F(T, gpu_count) F(T, fraction) F(T, memory_mib)   \
 	F(T, cpu_milli) F(T, host_bytes) F(T, uneven, .width = 1) F(T, tasks) F(T, min_available)  \
 	F(T, split_gpus) F(T, preemptible) F(T, movable) F(T, gpu_models) F(T, node_labels)        \
-	F(T, resources) F(T, rules) F(T, marks) F(T, node_class)                                   \
+	F(T, resources) F(T, rules) F(T, marks) F(T, node_class) F(T, window)                      \
 	F(T, closeness, .words = &closeness_words) F(T, closeness_required)                        \
 	F(T, lease_loss, .words = &lease_loss_words) F(T, max_runtime_ms) F(T, deadline_ms)        \
 	F(T, estimate_ms)                                                                          \
@@ -64,7 +66,7 @@
 	F(T, array_id) F(T, array_index) F(T, array_limit)               \
 	F(T, array_first) F(T, array_last) F(T, array_count)                                       \
 	F(T, idempotency_key) F(T, user) F(T, submitted_ms) F(T, request_hash)          \
-	F(T, suspend, .words = &suspend_words) F(T, program)
+	F(T, suspend, .words = &suspend_words) F(T, program) F(T, compute) F(T, compute_processes)
 
 #define JOB_STATE_FIELDS(F, T)                                                                     \
 	F(T, id) F(T, state, .words = &job_state_words) F(T, held) F(T, queued_ms)                 \
@@ -73,7 +75,7 @@
 	F(T, started_ms) F(T, checkpoint_ms) F(T, completed_ms) F(T, short_since_ms)               \
 	F(T, preempted_count) F(T, served_ms) F(T, exit_code) F(T, message)                        \
 	F(T, foreign_requeues) F(T, suspended_ms) F(T, paused_ms) F(T, suspends) F(T, parked)   \
-	F(T, promised_ms) F(T, likely_ms) F(T, promise_made_ms)
+	F(T, promised_ms) F(T, likely_ms) F(T, promise_made_ms) F(T, deadline_risk) F(T, look_ms) F(T, urgent_ms)
 
 #define TASK_FIELDS(F, T)                                                                          \
 	F(T, job_id) F(T, place) F(T, state, .words = &task_state_words) F(T, reservation_id)      \
@@ -94,8 +96,8 @@
 
 #define SLOT_FIELDS(F, T)                                                                          \
 	F(T, id) F(T, model_id) F(T, state, .words = &slot_state_words) F(T, address)              \
-	F(T, concurrency) F(T, fixed) F(T, adopted) F(T, ordered_ms) F(T, ready_ms) F(T, used_ms) F(T, held_ms)     \
-	F(T, overdue_ms) F(T, closing_for)
+	F(T, concurrency) F(T, fixed) F(T, adopted) F(T, ordered_ms) F(T, ready_ms) F(T, used_ms)     \
+	F(T, held_ms) F(T, overdue_ms) F(T, closing_for) F(T, evicted)
 
 #define RESERVATION_FIELDS(F, T)                                                                   \
 	F(T, id) F(T, job_id) F(T, task) F(T, model_id) F(T, node_id) F(T, phase, .words = &phase_words)          \
@@ -142,6 +144,11 @@
 
 #define MARGIN_FIELDS(F, T) F(T, id) F(T, margin) F(T, promised) F(T, kept) F(T, likely)
 
+#define WINDOW_FIELDS(F, T)                                                                        \
+	F(T, id) F(T, name) F(T, reason) F(T, user) F(T, maintenance) F(T, tenant_id)              \
+	F(T, start_ms) F(T, length_ms) F(T, repeat, .words = &window_repeat_words) F(T, nodes)     \
+	F(T, gpus) F(T, lead_ms) F(T, evict) F(T, grace_ms) F(T, made_ms) F(T, open)
+
 #define DECISION_FIELDS(F, T)                                                                      \
 	F(T, id) F(T, time_ms) F(T, kind, .words = &decision_words) F(T, job_id) F(T, tenant_id)   \
 	F(T, tasks) F(T, for_job_id) F(T, model_id) F(T, slot_id) F(T, for_model_id) F(T, score) F(T, premium_milli) F(T, candidates) F(T, until_ms)                   \
@@ -174,6 +181,7 @@ const struct record_type record_types[RECORD_KINDS] = {
 	[RECORD_TRIAL] = RECORD_TYPE("trial", 1, struct trial_record, TRIAL_FIELDS),
 	[RECORD_MARGIN] = RECORD_TYPE("margin", 1, struct margin_record, MARGIN_FIELDS),
 	[RECORD_ACCURACY] = RECORD_TYPE("accuracy", 1, struct accuracy_record, ACCURACY_FIELDS),
+	[RECORD_WINDOW] = RECORD_TYPE("window", 1, struct window_record, WINDOW_FIELDS),
 	[RECORD_DECISION] = RECORD_TYPE("decision", 1, struct decision_record, DECISION_FIELDS),
 	[RECORD_RUN] = RECORD_TYPE("run", 1, struct run_record, RUN_FIELDS),
 	[RECORD_PRICE] = RECORD_TYPE("price", 2, struct price_record, PRICE_FIELDS),
@@ -277,6 +285,7 @@ struct config_record config_default(void)
 		.suspend = SUSPEND_AUTO,
 		.suspend_host = 10 * RANGE_DEFAULT(RANGE_SUSPEND_HOST_PERCENT),
 		.suspend_wait_ms = RANGE_DEFAULT(RANGE_SUSPEND_WAIT_MS),
+		.deadline_risk = 10 * RANGE_DEFAULT(RANGE_DEADLINE_RISK_PERCENT),
 	};
 }
 
@@ -362,6 +371,8 @@ static bool ranges_check(const struct config_record *config, struct error *error
 		RANGED(foreign_requeues, RANGE_FOREIGN_REQUEUES),
 		RANGE(suspend_host, 0, 10 * RANGE_MOST(RANGE_SUSPEND_HOST_PERCENT)),
 		RANGED(suspend_wait_ms, RANGE_SUSPEND_WAIT_MS),
+		RANGE(deadline_risk, 0, 10 * RANGE_MOST(RANGE_DEADLINE_RISK_PERCENT)),
+		RANGE(sharing_compute, COMPUTE_NONE, COMPUTE_MPS),
 	};
 	for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++) {
 		if (!range_check(&ranges[i], error))

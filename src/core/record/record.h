@@ -33,6 +33,7 @@ enum record_kind {
 	RECORD_TRIAL,
 	RECORD_MARGIN,
 	RECORD_ACCURACY,
+	RECORD_WINDOW,
 	RECORD_DECISION, /* from here on: kept for readers, never loaded */
 	RECORD_RUN,
 	RECORD_PRICE,
@@ -52,6 +53,7 @@ struct meta_record {
 	int64_t promise_after_ms; /* expected starts are not looked at again before */
 	int64_t last_run_id;
 	int64_t last_class_id, last_guest_id;
+	int64_t last_window_id;
 };
 
 /* Settings. One row, id 1. */
@@ -96,6 +98,10 @@ struct config_record {
 	int32_t suspend;          /* enum suspend_consent: of jobs that say nothing */
 	int64_t suspend_host;     /* thousandths of a node's host memory, for suspended tasks */
 	int64_t suspend_wait_ms;  /* a suspended job waits that long for its GPUs at the least */
+	int64_t deadline_risk; /* thousandths: chances to miss a deadline that are told; 0: none */
+	bool deadline_first;   /* such jobs go first in their tenant's queue */
+	int32_t sharing_compute; /* enum sharing_compute: of parts of GPUs that ask for none */
+	bool sharing_mixed;      /* tenants may share a GPU's compute with each other */
 };
 
 struct tenant_record {
@@ -174,6 +180,7 @@ struct job_record {
 	const char *rules;      /* about other tasks, one a line */
 	const char *marks;      /* by which rules select its tasks: "key=value", one a line */
 	const char *node_class; /* its tasks go to the nodes of this class alone */
+	const char *window;     /* its tasks start in this window alone; empty: any time */
 	int32_t closeness;
 	bool closeness_required;
 	int32_t lease_loss;
@@ -193,6 +200,8 @@ struct job_record {
 	                       */
 	int32_t suspend;      /* enum suspend_consent */
 	int64_t program;      /* hash of what it runs: command and image; 0: unknown */
+	int32_t compute;      /* thousandths of its GPU's compute; 0: takes turns */
+	int32_t compute_processes; /* of a task, that divide it; 0: one */
 };
 
 struct job_state_record {
@@ -220,6 +229,9 @@ struct job_state_record {
 	bool parked;                        /* by a person: only a person lets it resume */
 	int64_t promised_ms;                /* the start that nine of ten such jobs keep; 0: none */
 	int64_t likely_ms, promise_made_ms; /* the likely start when that was promised, and when */
+	int64_t deadline_risk; /* thousandths: the chance to miss its deadline; 0: not known */
+	int64_t look_ms;       /* its deadline is looked at again then; 0: not */
+	int64_t urgent_ms;     /* it goes first since then, for its deadline; 0: it does not */
 };
 
 enum task_state {
@@ -304,6 +316,7 @@ struct slot_record {
 	                        since they were reset: it does not go for others */
 	int64_t overdue_ms;  /* loading: from then on others load beside it; 0: they may now */
 	int64_t closing_for; /* ready: takes no more requests, and goes for this model; 0: not */
+	bool evicted;        /* takes no more requests, and stops when it has none */
 };
 
 enum part_column { PART_GPU, PART_MIB, PART_SHARE, PART_MEASURED, PART_WHOLE, PART_WIDTH };
@@ -434,6 +447,28 @@ struct backoff_record {
 	int64_t priority; /* of the jobs that it holds for, at the most */
 };
 
+/* How a window repeats: every 24 hours, or every 7 days. */
+enum window_repeat { WINDOW_ONCE, WINDOW_DAILY, WINDOW_WEEKLY };
+
+/* A time in which nodes or GPUs are for some jobs alone, or for none. It is gone when its last
+ * time has passed. */
+struct window_record {
+	int64_t id;
+	const char *name, *reason, *user; /* user: who made it */
+	bool maintenance;                 /* nothing runs there */
+	int64_t tenant_id; /* whose jobs may run there, with those of the tenants below; 0: any
+	                      job that names the window */
+	int64_t start_ms, length_ms; /* of the first time */
+	int32_t repeat;              /* enum window_repeat */
+	const char *nodes; /* names, one a line: all that is on them, and all their GPUs */
+	const char *gpus;  /* UUIDs, one a line */
+	int64_t lead_ms;   /* work of unknown length does not start in that time before */
+	bool evict;        /* what still runs when it begins is stopped and queued again */
+	int64_t grace_ms;  /* evict: so long after it began */
+	int64_t made_ms;
+	bool open; /* as of the last command that let time pass; kept by the core */
+};
+
 /* Which nodes may take tasks of one class, as found by whoever knows what the class asks for. */
 struct node_class_record {
 	int64_t id;
@@ -535,10 +570,11 @@ enum evicted_column {
 };
 
 /* The names of the values of the enums above and in types.h. */
-extern const struct words policy_words, node_state_words, gpu_kind_words, closeness_words,
-    lease_loss_words, suspend_words, dependency_words, job_state_words, task_state_words,
-    phase_words, decision_words, runtime_words, slot_policy_words, keep_alive_words,
-    slot_state_words, request_end_words, task_notice_words, time_sharing_words, run_ending_words;
+extern const struct words window_repeat_words, policy_words, node_state_words, gpu_kind_words,
+    closeness_words, lease_loss_words, suspend_words, sharing_compute_words, dependency_words,
+    job_state_words, task_state_words, phase_words, decision_words, runtime_words,
+    slot_policy_words, keep_alive_words, slot_state_words, request_end_words, task_notice_words,
+    time_sharing_words, run_ending_words;
 
 /* The descriptions, by kind. */
 extern const struct record_type record_types[RECORD_KINDS];

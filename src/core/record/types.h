@@ -80,10 +80,18 @@ struct shape_request {
 	int64_t uneven_mib[PARTS_MAX]; /* descending */
 	int64_t cpu_milli;
 	int64_t host_bytes;
+	int32_t compute; /* thousandths of each GPU's compute; 0: takes turns */
+	int64_t sharer;  /* with `compute`: the tenant; 0 */
 };
 
 /* How close together the GPUs of a job should be. */
 enum closeness { CLOSE_ANY, CLOSE_NVLINK, CLOSE_NODE, CLOSE_RACK };
+
+/* Whether parts of GPUs have a share of the compute too, where the job says nothing. */
+enum sharing_compute { COMPUTE_NONE, COMPUTE_MPS };
+#define COMPUTE_PROCESSES_MAX 48 /* clients of one MPS server, at the most */
+/* The label of a node that can give shares of its GPUs' compute; its value says how. */
+#define NODE_COMPUTE_SHARES "gpu-scheduler.io/compute-shares"
 
 /* How jobs of one tenant and priority that can be interrupted share GPUs in time:
  * not at all, or by the GPU time that each has had. */

@@ -4,6 +4,7 @@
 
 #define POLICY_NAME(symbol, name, ...) name,
 const struct words policy_words = WORDS(PLACEMENT_POLICIES(POLICY_NAME));
+const struct words window_repeat_words = WORDS("none", "daily", "weekly");
 const struct words node_state_words = WORDS("online", "unknown", "lost");
 const struct words gpu_kind_words = WORDS("none", "whole", "fraction", "memory", "uneven");
 const struct words closeness_words = WORDS("any", "nvlink", "node", "rack");
@@ -16,6 +17,7 @@ const struct words task_state_words = WORDS("pending", "placed", "running", "sto
 const struct words phase_words =
     WORDS("claim", "held", "live", "releasing", "suspending", "suspended", "waking", "resuming");
 const struct words suspend_words = WORDS("auto", "always", "never");
+const struct words sharing_compute_words = WORDS("none", "mps");
 const struct words decision_words =
     WORDS("start", "claim", "reclaim", "preempt", "move", "wait", "promise", "evicted", "lapsed",
           "gang", "grow", "evict", "load", "unload", "adopt", "fail", "share", "suspended",

@@ -2,15 +2,25 @@
 #include "core/room/claim.h"
 
 #include "core/model/slot.h"
+#include "core/place/window_rules.h"
 #include "core/queue/job.h"
 #include "core/room/commit.h"
 #include "core/state.h"
+
+/* Those that are on it once claims are served share it in one way. */
+static bool shares_are_sound(const struct gpu *gpu)
+{
+	struct compute_view later = compute_later(gpu);
+
+	return later.sum.parts == 0 || (gpu_gives_compute(gpu) && later.owners == later.sum.parts &&
+	                                compute_left(&later) >= 0);
+}
 
 bool claim_is_sound(const struct sched *sched, const struct reservation *claim)
 {
 	const struct node *node = claim->node;
 
-	if (!node_is_open(node) ||
+	if (!node_is_open(node) || window_keeps_off(&sched->placement, claim) ||
 	    (claim->cpu_milli > 0 && host_free_later(&node->cpu, node_cpu_milli(node)) < 0) ||
 	    (claim->host_bytes > 0 && host_free_later(&node->host, node_host_bytes(node)) < 0))
 		return false;
@@ -21,7 +31,7 @@ bool claim_is_sound(const struct sched *sched, const struct reservation *claim)
 			return false;
 		if (claim->parts[i].whole
 		        ? books->owners > books->releasing_owners || books->claims > 1
-		        : books->whole_owners > books->whole_releasing)
+		        : books->whole_owners > books->whole_releasing || !shares_are_sound(gpu))
 			return false;
 	}
 	return true;

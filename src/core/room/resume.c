@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "core/place/window_rules.h"
 #include "core/queue/suspend.h"
 #include "core/room/claim.h"
 #include "core/room/commit.h"
@@ -49,7 +50,9 @@ static bool could_resume(const struct reservation *reservation)
 
 static bool may_wake(struct sched *sched, struct job *job)
 {
-	return job_not_before(job) <= sched->meta.timed_ms && !pass_goes_before(sched, job);
+	return job_not_before(job) <= sched->meta.timed_ms &&
+	       !window_keeps_off(&sched->placement, suspend_reservation(job)) &&
+	       !pass_goes_before(sched, job);
 }
 
 /* Whether it has waited for its GPUs for as long as it ran since its last checkpoint, which it

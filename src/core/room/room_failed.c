@@ -21,6 +21,7 @@ static bool is_no_smaller(const struct shape *a, const struct shape *b)
 	        x->gpu_kind != GPU_UNEVEN && x->gpu_count >= y->gpu_count &&
 	        x->fraction >= y->fraction && x->memory_mib >= y->memory_mib &&
 	        x->cpu_milli >= y->cpu_milli && x->host_bytes >= y->host_bytes &&
+	        x->compute >= y->compute && (x->compute > 0) == (y->compute > 0) &&
 	        a->tasks >= b->tasks && a->split_gpus >= b->split_gpus);
 }
 

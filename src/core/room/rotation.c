@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "core/ledger/sketch.h"
+#include "core/place/window_rules.h"
 #include "core/state.h"
 
 #define CLOSED_MAX 64 /* slots that are closed for one model */
@@ -367,7 +368,8 @@ static int64_t lack_of(const struct sched *sched, const struct search *search, s
 		int64_t need = fit_least_mib(request, gpu);
 		if (!filter_allows(search->shape->filter, gpu) ||
 		    !gpu_is_open(gpu, &sched->config) || gpu->books.whole_owners > 0 ||
-		    gpu_usable_mib(gpu) < need || gpu->kept_for != 0)
+		    gpu->books.compute.parts > 0 || gpu_usable_mib(gpu) < need ||
+		    gpu->kept_for != 0 || windows_keep_off(&sched->placement, search, gpu->windows))
 			continue;
 		int64_t lack = max64(need - gpu_free_later(gpu) - gpu->cold_mib, 0);
 		int at = count;

@@ -217,6 +217,16 @@ static bool has_labels(const struct node_record *node, const char *labels)
 	return true;
 }
 
+static bool gives_compute(const struct keeper *keeper, const struct node_record *node)
+{
+	for (size_t i = 0; i < keeper_gpu_count(keeper); i++) {
+		const struct gpu_record *gpu = keeper_gpu(keeper, i);
+		if (gpu->node_id == node->id && *gpu->mig_parent)
+			return false;
+	}
+	return has_labels(node, NODE_COMPUTE_SHARES "=mps");
+}
+
 /* How many of the job's tasks, or of its GPUs where it is split, surely fit the
  * empty node. */
 static int64_t count_fits(const struct keeper *keeper, const struct node_record *node,
@@ -234,6 +244,8 @@ static int64_t count_fits(const struct keeper *keeper, const struct node_record 
 	if (job->split_gpus > 0)
 		return by_cpu > 0 && by_host > 0 ? count_tasks(keeper, node, job, 1) : 0;
 	fits = min64(min64(by_cpu, by_host), job->tasks);
+	if (job->compute > 0) /* one, at the least, where all GPUs give shares */
+		fits = gives_compute(keeper, node) ? min64(fits, 1) : 0;
 	if (job->gpu_kind != GPU_NONE)
 		fits = min64(fits, count_tasks(keeper, node, job, job->gpu_count));
 	else if (*job->gpu_models && count_tasks(keeper, node, job, 1) == 0)
@@ -285,7 +297,7 @@ static void check_drained(const struct run *run, int64_t now_ms)
 		const struct job_state_record *state =
 		    keeper_find(keeper, RECORD_JOB_STATE, job->id, 0);
 		if (job_state_is_final((enum job_state)state->state) || job->begin_ms > now_ms ||
-		    waits_for_another(keeper, job) || !surely_fits(keeper, job))
+		    *job->window || waits_for_another(keeper, job) || !surely_fits(keeper, job))
 			continue;
 		struct buffer text = { 0 };
 		struct error error;
@@ -390,6 +402,18 @@ static void serve_all(struct run *run, struct generator *generator)
 		panic("%zu requests are left, and no models", run->router.count);
 }
 
+static void delete_windows(struct run *run, struct generator *generator)
+{
+	while (keeper_window_count(&run->keeper) > 0) {
+		struct command command = at_once(generator, COMMAND_REMOVE_WINDOW);
+		size_t before = keeper_window_count(&run->keeper);
+		command.id = keeper_window(&run->keeper, 0)->id;
+		run_command(run, &command);
+		if (keeper_window_count(&run->keeper) == before)
+			panic("window %lld cannot be deleted", (long long)command.id);
+	}
+}
+
 void drain(struct run *run, struct generator *generator)
 {
 	bool healed = false;
@@ -398,6 +422,7 @@ void drain(struct run *run, struct generator *generator)
 	lift_limits(run, generator);
 	heal_machines(run, generator);
 	release_holds(run, generator);
+	delete_windows(run, generator);
 	serve_all(run, generator);
 	for (int round = 0; round < ROUNDS && quiet < QUIET_ROUNDS; round++) {
 		struct command pass = at_once(generator, COMMAND_PASS);

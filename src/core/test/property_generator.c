@@ -227,9 +227,13 @@ struct command generator_config(struct generator *generator)
 	config.sharing_turn_ms = between(random, 0, 3600) * SECOND_MS;
 	config.sharing_delay_ms = chance(random, 50) ? 0 : between(random, 0, 600) * SECOND_MS;
 	config.suspend_wait_ms = between(random, 0, 7200) * SECOND_MS;
+	config.deadline_risk = between(random, 0, 1000);
+	config.deadline_first = chance(random, 50);
 	config.search_width = chance(random, 50) ? 256 : between(random, 1, 8);
 	config.search_pause_us = chance(random, 50) ? 0 : between(random, 0, 1000);
 	config.suspend = (int32_t)between(random, 0, 2);
+	config.sharing_compute = chance(random, 20) ? COMPUTE_MPS : COMPUTE_NONE;
+	config.sharing_mixed = chance(random, 30);
 	config.suspend_host = between(random, 0, 1000);
 	if (chance(random, 3))
 		config.thermal_resume_c = config.thermal_threshold_c + 1;
@@ -609,6 +613,67 @@ static bool generate_charge(struct generator *generator, struct command *command
 	return true;
 }
 
+static const char *any_machine_name(struct generator *generator)
+{
+	size_t count = keeper_node_count(generator->keeper);
+
+	return count == 0
+	           ? "none"
+	           : keeper_node(generator->keeper, random_below(&generator->random, count))->name;
+}
+
+/* Windows soon and later, on nodes or on some GPUs, for all kinds of jobs; or one goes. */
+static bool generate_window(struct generator *generator, struct command *command)
+{
+	static const char *const names[] = { "w1", "w2", "w3" };
+	uint64_t *random = &generator->random;
+	size_t tenants = keeper_tenant_count(generator->keeper);
+	size_t windows = keeper_window_count(generator->keeper);
+
+	if (windows > 0 && chance(random, 40)) {
+		command->kind = COMMAND_REMOVE_WINDOW;
+		command->id = keeper_window(generator->keeper, random_below(random, windows))->id;
+		return true;
+	}
+	bool chosen = chance(random, 30);
+	struct window_record window = {
+		.name = ONE_OF(random, names),
+		.maintenance = chance(random, 30),
+		.start_ms = max64(generator->now_ms + between(random, -600, 3600) * SECOND_MS, 1),
+		.length_ms = between(random, 60, 7200) * SECOND_MS,
+		.repeat = (int32_t)between(random, WINDOW_ONCE, WINDOW_WEEKLY),
+		.nodes = chosen ? "" : any_machine_name(generator),
+		.gpus = "",
+		.reason = "",
+		.user = "",
+		.lead_ms = between(random, 0, 3600) * SECOND_MS,
+		.evict = chance(random, 50),
+		.grace_ms = between(random, 0, 600) * SECOND_MS,
+	};
+	if (tenants > 0 && !window.maintenance && chance(random, 50))
+		window.tenant_id =
+		    keeper_tenant(generator->keeper, random_below(random, tenants))->id;
+	command->kind = COMMAND_PUT_WINDOW;
+	command->window =
+	    (struct window_command){ .window = window,
+		                     .gpu_count = chosen ? between(random, 1, 4) : 0 };
+	return true;
+}
+
+static bool generate_eviction(struct generator *generator, struct command *command)
+{
+	uint64_t *random = &generator->random;
+	size_t models = keeper_model_count(generator->keeper);
+
+	if (models == 0)
+		return false;
+	command->kind = COMMAND_EVICT_MODEL;
+	command->evict.model_id = keeper_model(generator->keeper, random_below(random, models))->id;
+	command->evict.node = chance(random, 30) ? any_machine_name(generator) : "";
+	command->evict.now = chance(random, 40);
+	return true;
+}
+
 /* Mostly little time goes by; now and then much; and a clock may be behind. */
 static int64_t next_time(struct generator *generator)
 {
@@ -631,10 +696,11 @@ struct command generator_next(struct generator *generator)
 		bool (*generate)(struct generator *generator, struct command *command);
 	} table[] = {
 		{ 120, generate_pass },       { 20, generate_time },   { 150, generate_job },
-		{ 543, generate_progress },   { 60, generate_report }, { 40, generate_gpu_report },
+		{ 539, generate_progress },   { 60, generate_report }, { 40, generate_gpu_report },
 		{ 10, generate_node_change }, { 44, generate_wish },   { 7, generate_tenant },
 		{ 1, generate_configure },    { 1, generate_start },   { 1, generate_mix },
-		{ 1, generate_clock },        { 2, generate_charge },
+		{ 1, generate_clock },        { 2, generate_charge },  { 3, generate_window },
+		{ 1, generate_eviction },
 	};
 	int64_t now_ms = next_time(generator);
 	struct command command = { .kind = COMMAND_PASS, .now_ms = now_ms };

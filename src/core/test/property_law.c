@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "core/cluster/window.h"
 #include "core/test/property_checks.h"
 
 /* What is on a GPU, by the reservations. */
@@ -59,6 +60,58 @@ static void check_law(const struct keeper *keeper, const struct gpu_record *gpu)
 	if (load.whole_owners > 0 && load.owners > 1)
 		panic("GPU %s is given whole, and has %lld owners", gpu->uuid,
 		      (long long)load.owners);
+}
+
+/* What shares a GPU, by the reservations: thousandths of its compute now, and once what is
+ * releasing is back and claims are served. */
+struct sharers {
+	int64_t now, later;
+	int64_t with, without, tenant;
+	bool tenants; /* of several tenants */
+};
+
+static void add_sharer(struct sharers *sharers, const struct keeper *keeper,
+                       const struct reservation_record *reservation)
+{
+	const struct job_record *job = keeper_find(keeper, RECORD_JOB, reservation->job_id, 0);
+	bool claim = reservation->phase == PHASE_CLAIM || reservation->phase == PHASE_WAKING;
+	bool leaving = reservation->phase == PHASE_RELEASING && !reservation->late;
+	int64_t compute = job && job->gpu_kind != GPU_WHOLE ? job->compute : 0;
+
+	sharers->now += claim ? 0 : compute;
+	sharers->later += leaving ? 0 : compute;
+	if (claim || reservation->away)
+		return;
+	sharers->with += compute > 0;
+	sharers->without += compute == 0;
+	if (compute > 0) {
+		sharers->tenants |= sharers->tenant != 0 && sharers->tenant != job->tenant_id;
+		sharers->tenant = job->tenant_id;
+	}
+}
+
+static void check_sharers(const struct keeper *keeper, const struct gpu_record *gpu)
+{
+	const struct config_record *config = keeper_find(keeper, RECORD_CONFIG, 1, 0);
+	const struct node_record *node = keeper_find(keeper, RECORD_NODE, gpu->node_id, 0);
+	struct sharers sharers = { 0 };
+
+	for (size_t i = 0; i < keeper_reservation_count(keeper); i++) {
+		const struct reservation_record *reservation = keeper_reservation(keeper, i);
+		for (int64_t p = 0; p < reservation->parts.count; p++)
+			if (reservation->parts.at[p * PART_WIDTH + PART_GPU] == gpu->id)
+				add_sharer(&sharers, keeper, reservation);
+	}
+	if (sharers.now > WHOLE_GPU || sharers.later > WHOLE_GPU)
+		panic("GPU %s: %lld thousandths of its compute are given away, %lld later",
+		      gpu->uuid, (long long)sharers.now, (long long)sharers.later);
+	if (sharers.with > 0 && sharers.without > 0)
+		panic("GPU %s is shared by %lld with and %lld without a share of its compute",
+		      gpu->uuid, (long long)sharers.with, (long long)sharers.without);
+	if (sharers.tenants && !config->sharing_mixed)
+		panic("GPU %s has its compute shared by several tenants", gpu->uuid);
+	if (sharers.with > 0 && (*gpu->mig_parent || !strstr(node->labels, NODE_COMPUTE_SHARES)))
+		panic("GPU %s gives no shares of its compute, and has some given away", gpu->uuid);
 }
 
 static void check_open(const struct keeper *keeper, const struct node_record *node,
@@ -194,6 +247,7 @@ static void check_right(const struct keeper *keeper, const struct job_record *jo
 		const struct gpu_record *gpu = keeper_find(keeper, RECORD_GPU, part[PART_GPU], 0);
 		check_open(keeper, node, gpu);
 		check_law(keeper, gpu);
+		check_sharers(keeper, gpu);
 		if (is_new)
 			check_wanted_part(job, gpu, part, i);
 	}
@@ -409,12 +463,64 @@ static void check_move(const struct keeper *keeper, const struct command *comman
 		check_host(keeper, node, moved);
 }
 
+static bool lists_gpu_of(const struct keeper *keeper, const char *list, struct rows parts)
+{
+	for (int64_t i = 0; i < parts.count; i++) {
+		const struct gpu_record *gpu =
+		    keeper_find(keeper, RECORD_GPU, parts.at[i * PART_WIDTH + PART_GPU], 0);
+		if (window_lists(list, gpu->uuid))
+			return true;
+	}
+	return false;
+}
+
+static bool is_below(const struct keeper *keeper, int64_t tenant_id, int64_t above_id)
+{
+	while (tenant_id != 0 && tenant_id != above_id)
+		tenant_id =
+		    ((const struct tenant_record *)keeper_find(keeper, RECORD_TENANT, tenant_id, 0))
+			->parent_id;
+	return tenant_id != 0;
+}
+
+/* Nothing starts where a window is open that it does not belong to, nor outside of the window
+ * that it names. */
+static void check_windows(const struct keeper *keeper, const struct task_order *order)
+{
+	const struct job_record *job = keeper_find(keeper, RECORD_JOB, order->job_id, 0);
+	const struct node_record *node = keeper_find(keeper, RECORD_NODE, order->node_id, 0);
+	const struct meta_record *meta = keeper_find(keeper, RECORD_META, 1, 0);
+	bool named = *job->window == '\0';
+
+	for (size_t i = 0; i < keeper_window_count(keeper); i++) {
+		const struct window_record *window = keeper_window(keeper, i);
+		bool mine = strcmp(job->window, window->name) == 0;
+		bool open = window_time(window, meta->now_ms).begin_ms <= meta->now_ms;
+		bool on = window_lists(window->nodes, node->name) ||
+		          lists_gpu_of(keeper, window->gpus, order->parts);
+		if (!on)
+			continue;
+		if (mine && (!open || window->maintenance))
+			panic("job-%lld starts outside of its window", (long long)job->id);
+		named |= mine;
+		if (open && !mine &&
+		    (window->tenant_id == 0 ||
+		     !is_below(keeper, job->tenant_id, window->tenant_id)))
+			panic("job-%lld starts in window %s of others", (long long)job->id,
+			      window->name);
+	}
+	if (!named)
+		panic("job-%lld starts on what is not in its window", (long long)job->id);
+}
+
 void check_grants(const struct keeper *keeper, const struct command *command,
                   const struct effects *effects, int64_t last_id)
 {
 	for (size_t i = 0; i < effects->count; i++) {
 		if (effects->at[i].kind == EFFECT_START)
 			check_order(keeper, command, &effects->at[i].order, last_id);
+		if (effects->at[i].kind == EFFECT_START && command->kind == COMMAND_PASS)
+			check_windows(keeper, &effects->at[i].order);
 		if (effects->at[i].kind == EFFECT_SUSPEND || effects->at[i].kind == EFFECT_RESUME)
 			check_move(keeper, command, &effects->at[i]);
 		if (effects->at[i].kind == EFFECT_LOAD)

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "core/cluster/window.h"
 #include "core/test/property_checks.h"
 
 static const struct model_record *model_of(const struct keeper *keeper, int64_t model_id)
@@ -82,14 +83,37 @@ void check_slots(const struct keeper *keeper)
 		      keeper_slot_count(keeper));
 }
 
-/* Those on nodes that are drained are on their way out. */
+/* Whether a window is open where the slot is: what is not its own has to go. */
+static bool is_in_window(const struct keeper *keeper, int64_t slot_id, int64_t now_ms)
+{
+	const struct reservation_record *right =
+	    keeper_find(keeper, RECORD_RESERVATION, slot_id, 0);
+	const struct node_record *node =
+	    right ? keeper_find(keeper, RECORD_NODE, right->node_id, 0) : NULL;
+
+	for (size_t i = 0; i < keeper_window_count(keeper) && node; i++) {
+		const struct window_record *window = keeper_window(keeper, i);
+		bool on = window_lists(window->nodes, node->name);
+		for (int64_t p = 0; p < right->parts.count && !on; p++) {
+			const struct gpu_record *gpu = keeper_find(
+			    keeper, RECORD_GPU, right->parts.at[p * PART_WIDTH + PART_GPU], 0);
+			on = gpu && window_lists(window->gpus, gpu->uuid);
+		}
+		if (on && window_time(window, now_ms).begin_ms <= now_ms)
+			return true;
+	}
+	return false;
+}
+
+/* Those on nodes that are drained, and those that are evicted, are on their way out. */
 static bool is_leaving(const struct keeper *keeper, int64_t slot_id)
 {
+	const struct slot_record *slot = keeper_find(keeper, RECORD_SLOT, slot_id, 0);
 	const struct reservation_record *right =
 	    keeper_find(keeper, RECORD_RESERVATION, slot_id, 0);
 	const struct node_record *node = keeper_find(keeper, RECORD_NODE, right->node_id, 0);
 
-	return node->draining;
+	return node->draining || (slot && slot->evicted);
 }
 
 /* It was the turn of another model: its time to live does not count. */
@@ -171,7 +195,8 @@ void check_evictions(const struct keeper *keeper, const struct router *router,
 		/* A load that took too long is stopped when time is looked at; what is on a
 		 * node that is drained goes with its last request. */
 		bool late = before && before->state == SLOT_LOADING;
-		if (stopped && !late && !(before && is_leaving(keeper, before->id)))
+		if (stopped && !late && !(before && is_leaving(keeper, before->id)) &&
+		    !is_in_window(keeper, after->id, now_ms))
 			check_evicted(keeper, router, before ? before : after, effects, now_ms);
 	}
 }
@@ -179,6 +204,8 @@ void check_evictions(const struct keeper *keeper, const struct router *router,
 void check_replicas(const struct keeper *keeper, const struct command *command,
                     const struct effects *effects, int64_t last_id)
 {
+	const struct meta_record *meta = keeper_find(keeper, RECORD_META, 1, 0);
+
 	for (size_t i = 0; i < effects->count && command->kind == COMMAND_PASS; i++) {
 		const struct effect *effect = &effects->at[i];
 		if (effect->kind != EFFECT_PUT || effect->record_kind != RECORD_SLOT)
@@ -197,7 +224,8 @@ void check_replicas(const struct keeper *keeper, const struct command *command,
 		if (slot->id > last_id && model->removed)
 			panic("model-%lld is removed, and gets a slot", (long long)model->id);
 		if (slot->state == SLOT_STOPPING && slot->ready_ms > 0 &&
-		    count < model->min_replicas && !is_leaving(keeper, slot->id))
+		    count < model->min_replicas && !is_leaving(keeper, slot->id) &&
+		    !is_in_window(keeper, slot->id, meta->now_ms))
 			panic("model-%lld has %lld slots left, less than its minimum of %lld",
 			      (long long)model->id, (long long)count,
 			      (long long)model->min_replicas);

@@ -53,6 +53,9 @@ static void draw_gpus(struct generator *generator, struct template *template)
 		job->fraction = ONE_OF(random, fractions);
 	for (int i = 0; i < job->gpu_count && job->gpu_kind == GPU_UNEVEN; i++)
 		template->uneven[i] = draw_memory(generator);
+	if (job->gpu_kind != GPU_WHOLE && job->gpu_count == 1 && chance(random, 35))
+		job->compute = (int32_t)(chance(random, 80) ? 50 * between(random, 1, 14)
+		                                            : between(random, 1, WHOLE_GPU));
 }
 
 static void draw_tasks(struct generator *generator, struct job_record *job)
@@ -263,6 +266,10 @@ bool generate_submit(struct generator *generator, struct command *command)
 		draw_depends(generator, &submit->job);
 	if (chance(random, generator->flavour.arrays))
 		draw_array(generator, submit);
+	size_t windows = keeper_window_count(generator->keeper);
+	if (windows > 0 && chance(random, 20))
+		submit->job.window =
+		    keeper_window(generator->keeper, random_below(random, windows))->name;
 	submit->hold = chance(random, 4);
 	submit->check_possible = chance(random, 85);
 	if (chance(random, 3))

@@ -45,7 +45,12 @@ void machine_build(struct world *world, struct machine *machine)
 {
 	static const char *const zones[] = { "", "east", "west" };
 	static const char *const racks[] = { "", "rack-1", "rack-2", "rack-3" };
-	static const char *const labels[] = { "", "disk=ssd", "disk=ssd\nnet=fast", "net=fast" };
+	static const char *const labels[] = { "",
+		                              "disk=ssd",
+		                              "disk=ssd\nnet=fast",
+		                              "net=fast",
+		                              NODE_COMPUTE_SHARES "=mps",
+		                              "disk=ssd\n" NODE_COMPUTE_SHARES "=mps" };
 	uint64_t *random = world->random;
 
 	machine->built = true;
@@ -117,7 +122,8 @@ void machine_wear(struct world *world, struct machine *machine)
 	if (chance(random, 3))
 		machine->boots++;
 	if (chance(random, 3))
-		machine->labels = chance(random, 50) ? "disk=ssd" : "disk=ssd\nnet=fast";
+		machine->labels = chance(random, 50) ? "disk=ssd\n" NODE_COMPUTE_SHARES "=mps"
+		                                     : "disk=ssd\nnet=fast";
 	if (chance(random, 3))
 		machine->rack = chance(random, 50) ? "rack-1" : "rack-2";
 	if (machine->chip_count > 0)

@@ -7,6 +7,7 @@
 #include "base/calendar.h"
 #include "base/duration.h"
 #include "core/place/rules.h"
+#include "core/place/window_rules.h"
 #include "core/queue/depends.h"
 #include "core/queue/suspend.h"
 #include "core/state.h"
@@ -368,6 +369,74 @@ static void print_blocking(const struct sched *sched, const struct job *job, con
 	}
 }
 
+/* The window that keeps it off, by the GPU or the node that a refusal names. */
+static const struct window *window_in_way_of(struct sched *sched, const struct job *job,
+                                             const struct why *why)
+{
+	struct search search = { .job = (struct job *)job };
+
+	for (int i = 0; i < why->refusal_count; i++) {
+		const int64_t *row = why->refusals[i];
+		bool gpus = job->class->shape->request.gpu_count > 0;
+		if (row[REFUSAL_CHECK] != CHECK_WINDOW)
+			continue;
+		const struct gpu *gpu =
+		    gpus ? map_get(&sched->cluster.gpu_by_id, row[REFUSAL_NEAREST]) : NULL;
+		const struct node *node =
+		    gpus ? NULL : map_get(&sched->cluster.node_by_id, row[REFUSAL_NEAREST]);
+		if (gpu || node)
+			return window_in_the_way(&sched->placement, &search,
+			                         gpu ? gpu->windows : node->windows);
+	}
+	return NULL;
+}
+
+static void print_window(struct sched *sched, const struct job *job, const struct window *window,
+                         struct buffer *buffer)
+{
+	int64_t now_ms = sched_now(sched), stay_ms = window_stay_ms(job);
+	struct window_time time = window_time(&window->r, now_ms);
+
+	buffer_print(buffer, "window %s%s ", window->r.name,
+	             window->r.maintenance ? " (maintenance)" : "");
+	if (time.begin_ms <= now_ms) {
+		buffer_text(buffer, "is open until ");
+		calendar_print(buffer, time.end_ms);
+		buffer_text(buffer, ", and this job is not among those that it is for\n");
+		return;
+	}
+	buffer_text(buffer, "begins in ");
+	duration_print_hours(buffer, time.begin_ms - now_ms);
+	if (*job->r.window && strcmp(job->r.window, window->r.name) == 0) {
+		buffer_text(buffer, ", and the job starts in that window alone\n");
+		return;
+	}
+	buffer_text(buffer, "; the job ");
+	if (stay_ms > 0) {
+		buffer_text(buffer, job->r.max_runtime_ms > 0 ? "needs " : "is expected to need ");
+		duration_print_hours(buffer, stay_ms);
+		buffer_text(buffer, "\n");
+	} else {
+		buffer_text(buffer, "has no time limit, and how long it takes is not known: such "
+		                    "jobs do not start within ");
+		duration_print_hours(buffer, window->r.lead_ms);
+		buffer_text(buffer, " before\n");
+	}
+}
+
+/* What a job waits for that names a window; true if there is nothing else to say. */
+static bool print_own_window(const struct sched *sched, const struct job *job,
+                             struct buffer *buffer)
+{
+	if (!*job->r.window || windows_named(&sched->cluster.windows, job->r.window))
+		return false;
+	buffer_print(buffer,
+	             "it can never start: it names the window %s, which has ended or was "
+	             "deleted\n",
+	             job->r.window);
+	return true;
+}
+
 /* More nodes are needed, not just an end of other jobs: that is the first thing to say. */
 static void print_impossible(struct sched *sched, const struct job *job, struct buffer *buffer)
 {
@@ -383,6 +452,11 @@ static void print_room(struct sched *sched, const struct job *job, const struct 
 	const struct shape *shape = job->class->shape;
 	int64_t need = shape->split_gpus > 0 ? shape->split_gpus : shape->tasks;
 
+	if (print_own_window(sched, job, buffer))
+		return;
+	const struct window *window = window_in_way_of(sched, job, why);
+	if (window)
+		print_window(sched, job, window, buffer);
 	if (why->reason != WAIT_PROMISE && why->expected_start_ms == 0)
 		print_impossible(sched, job, buffer);
 	if (need > 1 && why->fit > 0) {
@@ -487,6 +561,20 @@ void why_print_wait(struct sched *sched, const struct job *job, const struct why
 	print_reason(sched, job, why, viewer, buffer);
 }
 
+/* What is expected of its deadline, if that is to be told. */
+static void print_deadline(const struct sched *sched, const struct job *job, struct buffer *buffer)
+{
+	if (job_state_is_final((enum job_state)job->s.state) ||
+	    !deadline_is_at_risk(sched, job->s.deadline_risk))
+		return;
+	buffer_text(buffer, "it misses its deadline of ");
+	calendar_print(buffer, job->r.deadline_ms);
+	buffer_print(buffer, " with a probability of %" PRId64 "%%", job->s.deadline_risk / 10);
+	if (job->s.urgent_ms > 0 && job->class)
+		buffer_text(buffer, ", and goes before the others of its priority");
+	buffer_text(buffer, "\n");
+}
+
 void why_print(struct sched *sched, struct job *job, int64_t viewer, struct buffer *buffer)
 {
 	struct why why;
@@ -495,6 +583,7 @@ void why_print(struct sched *sched, struct job *job, int64_t viewer, struct buff
 	why_job(sched, job, &why);
 	if (why.reason == WAIT_NOTHING) {
 		print_state(sched, job, viewer, buffer);
+		print_deadline(sched, job, buffer);
 		return;
 	}
 	buffer_print(buffer, "job-%" PRId64 " ", job->r.id);
@@ -506,6 +595,7 @@ void why_print(struct sched *sched, struct job *job, int64_t viewer, struct buff
 	                        : "waits: ");
 	print_reason(sched, job, &why, viewer, buffer);
 	print_queue(job, &why, buffer);
+	print_deadline(sched, job, buffer);
 }
 
 bool why_node(struct sched *sched, struct job *job, const struct node *node, node_refusal_say *say,

@@ -132,6 +132,9 @@ bool sched_forecast(struct sched *sched, const struct submit_command *submit, in
 	if (job) {
 		job_trial_wait(sched, job);
 		forecast_job(sched, job, viewer, forecast, reasons);
+		forecast->deadline_ms = job->r.deadline_ms;
+		forecast->deadline_risk = deadline_risk(sched, job, forecast->start_ms);
+		forecast->at_risk = deadline_is_at_risk(sched, forecast->deadline_risk);
 		job_trial_leave(sched, job);
 		job_trial_end(sched, job);
 	}

@@ -701,6 +701,16 @@ static void load_served(const struct gateway_model *model, Gateway__Served *serv
 	}
 }
 
+static void load_speed(const struct gateway_model *model, Gateway__Load *load, int64_t now_ms)
+{
+	Gateway__Speed *speed = speed_said(&model->speed, now_ms);
+
+	if (!speed)
+		return;
+	speed->model_id = model->id;
+	load->speeds[load->n_speeds++] = speed;
+}
+
 Gateway__Load *gateway_load(const struct gateway *gateway, int64_t now_ms)
 {
 	const struct names *names = &gateway->names;
@@ -715,12 +725,14 @@ Gateway__Load *gateway_load(const struct gateway *gateway, int64_t now_ms)
 		queues += names->all_models[i]->queue.count;
 	load->demands = memory_alloc((queues + 1) * sizeof(*load->demands));
 	load->occupied = memory_alloc((names->slot_count + 1) * sizeof(*load->occupied));
+	load->speeds = memory_alloc((names->model_count + 1) * sizeof(*load->speeds));
 	load->served = memory_alloc(sizeof(*load->served));
 	gateway__served__init(load->served);
 	load->served->rows = memory_alloc((queues + 1) * sizeof(*load->served->rows));
 	for (size_t i = 0; i < names->model_count; i++) {
 		load_demand(names->all_models[i], load, now_ms);
 		load_served(names->all_models[i], load->served);
+		load_speed(names->all_models[i], load, now_ms);
 	}
 	for (size_t i = 0; i < names->slot_count; i++) {
 		const struct gateway_slot *slot = names->all_slots[i];

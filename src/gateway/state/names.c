@@ -41,6 +41,7 @@ void names_free(struct names *names)
 		slot_free(names->all_slots[i]);
 	for (size_t i = 0; i < names->model_count; i++) {
 		fair_free(&names->all_models[i]->queue);
+		speed_free(&names->all_models[i]->speed);
 		free(names->all_models[i]->slots);
 		prefixes_free(names->all_models[i]->prefixes);
 		free(names->all_models[i]);
@@ -247,6 +248,7 @@ void names_settle(struct names *names)
 		names->all_models[i] = names->all_models[--names->model_count];
 		map_remove(&names->models, model->id);
 		fair_free(&model->queue);
+		speed_free(&model->speed);
 		free(model->slots);
 		prefixes_free(model->prefixes);
 		free(model);

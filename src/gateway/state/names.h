@@ -8,6 +8,7 @@
 #include "gateway/state/fair.h"
 #include "gateway/state/prefix.h"
 #include "gateway/state/rate.h"
+#include "gateway/state/speed.h"
 
 enum slot_state { SLOT_IS_LOADING, SLOT_IS_READY, SLOT_IS_CLOSING, SLOT_IS_ASLEEP };
 
@@ -33,6 +34,7 @@ struct gateway_model {
 	int64_t id;
 	const Gateway__Model *said; /* NULL: it is gone, and the last slots with it */
 	struct fair queue;
+	struct speed speed;
 	struct gateway_model *next_hungry; /* of those where something waits */
 	bool hungry;
 	struct gateway_slot **slots;

@@ -15,6 +15,7 @@
 #include "gateway/state/fair.h"
 #include "gateway/state/prefix.h"
 #include "gateway/state/rate.h"
+#include "gateway/state/speed.h"
 #include "gateway/state/spool.h"
 
 static int64_t served_of(struct fair *fair, int64_t id)
@@ -364,6 +365,30 @@ static void usage_survives_and_is_counted_once(void **state)
 	unlink(path);
 }
 
+static void a_minute_is_told_and_then_forgotten(void **state)
+{
+	struct speed speed = { 0 };
+	int64_t now_ms = 5000000;
+
+	(void)state;
+	assert_null(speed_said(&speed, now_ms));
+	for (int i = 0; i < 30; i++) {
+		speed_first_token(&speed, now_ms + i * 1000, 200);
+		speed_tokens(&speed, now_ms + i * 1000, 50);
+	}
+	now_ms += 30000;
+	Gateway__Speed *said = speed_said(&speed, now_ms);
+	assert_non_null(said);
+	assert_int_equal(said->answers, 30);
+	assert_int_equal(said->tokens, 1500);
+	assert_int_equal(said->over_ms, 30000); /* and not a minute, which it has not had yet */
+	assert_int_equal(said->n_first_token, duration_bucket(200) + 1);
+	assert_int_equal(said->first_token[duration_bucket(200)], 30);
+	gateway__speed__free_unpacked(said, NULL);
+	assert_null(speed_said(&speed, now_ms + 60000));
+	speed_free(&speed);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -376,6 +401,7 @@ int main(void)
 		cmocka_unit_test(what_was_served_elsewhere_counts),
 		cmocka_unit_test(limits_fill_within_a_minute),
 		cmocka_unit_test(the_longest_prefix_is_known_by_slot),
+		cmocka_unit_test(a_minute_is_told_and_then_forgotten),
 		cmocka_unit_test(the_end_of_a_prompt_is_forgotten_before_its_beginning),
 		cmocka_unit_test(prefixes_of_many_slots_are_those_of_a_plain_list),
 		cmocka_unit_test(usage_survives_and_is_counted_once),

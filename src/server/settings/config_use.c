@@ -58,7 +58,11 @@ void config_to_record(const struct config *config, struct config_record *record)
 	record->sharing_wait_ms = config->scheduler.sharing_wait_ms;
 	record->sharing_turn_ms = config->scheduler.sharing_turn_ms;
 	record->sharing_delay_ms = config->scheduler.sharing_delay_ms;
+	record->sharing_compute = (int32_t)config->sharing.compute;
+	record->sharing_mixed = config->sharing.mix_tenants;
 	record->suspend_wait_ms = config->scheduler.suspend_wait_ms;
+	record->deadline_risk = 10 * config->scheduler.deadline_risk_percent;
+	record->deadline_first = config->scheduler.deadline_first;
 	record->suspend = (int32_t)config->scheduler.suspend;
 	record->suspend_host = 10 * config->scheduler.suspend_host_percent;
 	record->lease_ms = config->scheduler.request_lease_ms;

@@ -14,6 +14,8 @@
 #define POLICY_HELP(symbol, name, alias, score, cached, traits, help) "; `" name "`: " help
 static const char *const policies[] = { PLACEMENT_POLICIES(POLICY_NAME) NULL };
 static const char *const policy_aliases[] = { PLACEMENT_POLICIES(POLICY_ALIAS) };
+/* In the order of enum sharing_compute. */
+static const char *const computes[] = { "none", "mps", NULL };
 static const char *const suspends[] = { "auto", "always", "never", NULL };
 static const char *const time_sharings[] = { "off", "attained_service", "predicted_service", NULL };
 static const char *const consolidations[] = { "none", "checkpointed", "all", NULL };
@@ -99,6 +101,8 @@ const struct setting settings[] = {
 	RANGED(scheduler, suspend_host_percent, RANGE_SUSPEND_HOST_PERCENT, true, "Most host memory of a node that suspended jobs may have for their GPU memory")
 	RANGED(scheduler, suspend_wait_ms, RANGE_SUSPEND_WAIT_MS, true, "A job that the scheduler suspended waits this long for its GPUs, or as long as the work that it would lose took if that is longer; then it starts again in the queue")
 	WORD(scheduler, consolidate, consolidations, "checkpointed", true, "Which running jobs may be moved to make room on one node")
+	RANGED(scheduler, deadline_risk_percent, RANGE_DEADLINE_RISK_PERCENT, true, "A job that will miss its deadline with at least this chance is told so, and when that changes; 0: never")
+	FLAG(scheduler, deadline_first, "false", true, "Whether such a job goes before the others of its priority in its tenant's queue")
 	FLAG(scheduler, enable_backfill, "true", true, "Whether later jobs may start before a promised one if they do not delay it")
 	FLAG(scheduler, check_possible, "false", true, "Whether a job that could never run on this cluster is refused (422) even if it does not request that check")
 	RANGED(scheduler, ageing_per_minute, RANGE_AGEING_PER_MINUTE, true, "Priority points added for each minute of waiting")
@@ -127,6 +131,9 @@ const struct setting settings[] = {
 	INTEGER(scheduler, clock_step_ms, 100, DAY_MS, "5000", false, "A larger jump of the system clock is not followed at once: it is logged, and shown in `/health` and the metrics")
 	INTEGER(scheduler, clock_hold_ms, 1000, DAY_MS, "60000", false, "A jump that lasts this long is followed: all times move with it, and no duration, age or bill changes")
 	RANGED(scheduler, request_lease_ms, RANGE_LEASE_MS, true, "A request to a model ends if it is not renewed for this long")
+
+	WORD(sharing, compute, computes, "none", true, "Whether parts of GPUs whose job requests no share of compute get one that equals their share of memory (`mps`), or take turns with others")
+	FLAG(sharing, mix_tenants, "false", true, "Whether shares of one GPU's compute may go to several tenants at once. They are clients of one MPS server then, and an error of one tenant's program can end the others")
 
 	TEXT_OF(database, host, "", false, "PostgreSQL server: a name, an address or the directory of its socket. Without it the store is one SQLite file")
 	INTEGER(database, port, 0, PORT_MAX, "0", false, "0 is PostgreSQL's default, 5432")

@@ -33,6 +33,50 @@ static bool is_shared(const struct chaos *chaos, int at, int gpu)
 	return false;
 }
 
+static const struct job_record *job_of_run(const struct chaos *chaos, int64_t job_id)
+{
+	return job_id ? world_find(&chaos->store, RECORD_JOB, job_id, 0) : NULL;
+}
+
+/* What runs on a GPU takes turns, or has shares of its compute that add up to all of it at most.
+ * Tenants are mixed only where that is allowed. A node looks at memory by itself, and not at
+ * shares: what a scheduler has given up, and is ending there, does not count. */
+static void check_compute(struct chaos *chaos, int at, int gpu, const struct node_order *order)
+{
+	const struct job_record *job = job_of_run(chaos, order->job_id);
+	int64_t compute = job ? job->compute : 0, sum = compute;
+
+	for (size_t i = 0; i < chaos->run_count; i++) {
+		const struct run *run = chaos->runs[i];
+		if (run->node != at || !run->alive || run->given_up || run->away ||
+		    run->reserved_mib[gpu] == 0 || run->reservation_id == order->reservation_id)
+			continue;
+		const struct job_record *other = job_of_run(chaos, run->job_id);
+		int64_t its = other ? other->compute : 0;
+		sum += its;
+		if ((its > 0) != (compute > 0))
+			chaos_broken(chaos, "shares",
+			             "reservation %lld starts beside %lld, and one of them has a "
+			             "share of the GPU's compute",
+			             (long long)order->reservation_id,
+			             (long long)run->reservation_id);
+		if (its > 0 && compute > 0 && !chaos->mixed && other->tenant_id != job->tenant_id)
+			chaos_broken(chaos, "shares",
+			             "reservation %lld shares compute with %lld of another tenant",
+			             (long long)order->reservation_id,
+			             (long long)run->reservation_id);
+	}
+	if (sum > WHOLE_GPU)
+		chaos_broken(chaos, "shares",
+		             "reservation %lld starts, and %lld thousandths of its GPU's compute "
+		             "are given away",
+		             (long long)order->reservation_id, (long long)sum);
+	if (compute > 0 && !strstr(chaos->nodes[at].labels, NODE_COMPUTE_SHARES))
+		chaos_broken(chaos, "shares",
+		             "reservation %lld has a share of compute on node-%d, which gives none",
+		             (long long)order->reservation_id, at);
+}
+
 void check_fit(struct chaos *chaos, int at, const struct node_order *order)
 {
 	for (int64_t i = 0; i < order->part_count; i++) {
@@ -59,6 +103,7 @@ void check_fit(struct chaos *chaos, int at, const struct node_order *order)
 			             "reservation %lld starts alone on %s, and something else runs "
 			             "there",
 			             (long long)order->reservation_id, part->uuid);
+		check_compute(chaos, at, gpu, order);
 	}
 }
 

@@ -131,6 +131,8 @@ static void draw_gpus(struct chaos *chaos, struct chaos_wish *wish)
 		wish->uneven[i] = max64(some_capacity(chaos) * between(random, 1, 60) / 100, 1);
 	if (job->gpu_kind == GPU_UNEVEN)
 		job->uneven = (struct rows){ wish->uneven, job->gpu_count };
+	if (job->gpu_kind != GPU_WHOLE && job->gpu_count == 1 && chance(random, 30))
+		job->compute = (int32_t)between(random, 1, 8) * 100;
 }
 
 static void draw_tasks(struct chaos *chaos, struct chaos_wish *wish)

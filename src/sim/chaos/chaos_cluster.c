@@ -46,7 +46,9 @@ static void build(struct chaos *chaos, int at)
 	snprintf(node->rack, sizeof(node->rack), "rack-%lld", (long long)between(random, 0, 1));
 	node->gpu_model = ONE_OF(random, models);
 	node->host_bytes = INT64_C(1) << between(random, 33, 38);
-	node->labels = chance(random, 30) ? "disk=ssd" : "";
+	node->labels = chance(random, 30)   ? "disk=ssd\n" NODE_COMPUTE_SHARES "=mps"
+	               : chance(random, 50) ? NODE_COMPUTE_SHARES "=mps"
+	                                    : "";
 	for (int64_t i = 0; i < gpus && node->gpu_count + 4 < CHAOS_GPUS; i++) {
 		if (chance(random, 15))
 			add_mig(node, at, capacity_mib, random);
@@ -125,6 +127,7 @@ struct config_record cluster_config(struct chaos *chaos)
 	config.sharing_turn_ms = between(random, 0, 60) * 1000;
 	config.suspend = chance(random, 60) ? SUSPEND_ALWAYS : SUSPEND_AUTO;
 	config.suspend_host = between(random, 0, 10) * 100;
+	config.sharing_mixed = chaos->mixed = chance(random, 30);
 	config.suspend_wait_ms = between(random, 1, 120) * 1000;
 	config.sharing_delay_ms = chance(random, 50) ? 0 : between(random, 1, 20) * 1000;
 	config.foreign_tolerance_mib = 500; /* more than what always stands on GPUs here */

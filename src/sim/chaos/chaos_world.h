@@ -177,6 +177,7 @@ struct chaos_request {
 };
 
 struct chaos {
+	bool mixed; /* tenants may share the compute of a GPU */
 	uint64_t random, dice[CHAOS_CLASSES];
 	int rate[CHAOS_CLASSES]; /* percent of the usual */
 	int64_t now_ms, wall_ms, last_event, steps;

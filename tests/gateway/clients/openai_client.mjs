@@ -37,6 +37,21 @@ const doing = {
   },
 };
 
+/** What a call is refused with, and after how many seconds. */
+async function refused(act) {
+  const began = performance.now();
+  let told = "it was answered";
+  try {
+    await act();
+  } catch (error) {
+    if (!(error instanceof OpenAI.APIError)) throw error;
+    told = String(error.message);
+  }
+  return [told, (performance.now() - began) / 1000];
+}
+doing.late = () => refused(doing.chat);
+doing.late_stream = () => refused(doing.stream);
+
 const result = {};
 for (const act of acts) result[act] = await doing[act]();
 console.log(JSON.stringify(result));

@@ -7,13 +7,30 @@ import io
 import json
 import os
 import sys
+import time
 
 URL, MODEL = sys.argv[2], sys.argv[3]
 HELLO = [{"role": "user", "content": "hello"}]
 TOOL = {"type": "function", "function": {"name": "weather", "parameters": {"type": "object", "properties": {}}}}
 
 
+def refused(act, *kinds):
+    """What a call is refused with, and after how many seconds."""
+    began = time.monotonic()
+    try:
+        act()
+    except kinds as error:
+        return [str(error), time.monotonic() - began]
+    return ["it was answered", time.monotonic() - began]
+
+
 class OpenAI:
+    def late(self):
+        return refused(self.chat, self.openai.APIError)
+
+    def late_stream(self):
+        return refused(self.stream, self.openai.APIError)
+
     def __init__(self):
         import openai
         self.openai = openai
@@ -71,6 +88,12 @@ class OpenAI:
 
 
 class Anthropic:
+    def late(self):
+        return refused(self.chat, self.anthropic.APIError)
+
+    def late_stream(self):
+        return refused(self.stream, self.anthropic.APIError)
+
     def __init__(self):
         import anthropic
         self.anthropic = anthropic
@@ -100,6 +123,12 @@ class Anthropic:
 
 
 class Ollama:
+    def late(self):
+        return refused(self.chat, self.ollama.ResponseError)
+
+    def late_stream(self):
+        return refused(self.stream, self.ollama.ResponseError)
+
     def __init__(self):
         import ollama
         self.ollama = ollama

@@ -83,10 +83,9 @@ func run(dir, name string) error {
 		return err
 	}
 	k := &kubelet{ctx: ctx, client: client, manager: manager}
-	getNode := func(context.Context) (*v1.Node, error) { return node, nil }
 	never := config.NewSourcesReady(func(sets.Set[string]) bool { return false })
 	none := func() []*v1.Pod { return nil }
-	if err := manager.Start(ctx, none, getNode, never); err != nil {
+	if err := manager.Start(ctx, none, getNode(node), never); err != nil {
 		return err
 	}
 	plugins := pluginmanager.NewPluginManager(filepath.Join(dir, "plugins_registry"), record.NewFakeRecorder(100))

@@ -7,6 +7,7 @@ import {
   localTimes,
   memory,
   millis,
+  percent,
   plural,
   quoted,
   relative,
@@ -129,6 +130,17 @@ function Life({ job, runs }: { job: Job; runs: Run[] }) {
           <>
             <dt>Promised start</dt>
             <dd>by {clock(job.promised_start, now.value)}; nine of ten jobs keep it</dd>
+          </>
+        )}
+        {job.deadline && (
+          <>
+            <dt>Deadline</dt>
+            <dd>
+              {clock(job.deadline, now.value)}
+              {job.deadline_risk !== null &&
+                end === null &&
+                `, missed with a probability of ${percent(job.deadline_risk)}`}
+            </dd>
           </>
         )}
         {end !== null && (

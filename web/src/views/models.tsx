@@ -1,9 +1,10 @@
 // models.tsx - models that can be served, and the slots in which they are loaded
 import { request } from "../api";
-import { clock, memory } from "../format";
+import { clock, memory, ms, plural, short } from "../format";
 import { Ago, Head, TenantTag, Wrong } from "../parts/common";
 import { ask } from "../parts/dialog";
 import { ResourceForm } from "../parts/resource-form";
+import { TryModel } from "../parts/try-model";
 import { useResource } from "../resource";
 import type { Field } from "../resources";
 import { choice, go, lightChoice, route } from "../route";
@@ -124,6 +125,70 @@ function order(models: readonly Model[]): Model[] {
   return [...models].sort((a, b) => (of ? of(b) - of(a) : a.name.localeCompare(b.name, "en")));
 }
 
+/** How it answers, in a line; nothing if nobody asked in the last minute. */
+export function serving(
+  model: Pick<
+    Model,
+    "answers_per_minute" | "first_token_p50_ms" | "first_token_p99_ms" | "tokens_per_second"
+  >,
+): string {
+  return [
+    model.answers_per_minute ? `${plural(model.answers_per_minute, "answer")} in a minute` : "",
+    model.first_token_p50_ms !== null
+      ? `first token ${ms(model.first_token_p50_ms)}, p99 ${ms(model.first_token_p99_ms ?? 0)}`
+      : "",
+    model.tokens_per_second ? `${short(model.tokens_per_second)} tokens/s` : "",
+  ]
+    .filter(Boolean)
+    .join(" · ");
+}
+
+/** Requests that wait. Gateways ask for some places more than they have requests, so theirs are
+ * counted where they may be seen. */
+export function queued(model: Pick<Model, "waiting_tenants" | "waiting_requests">): number {
+  const told = model.waiting_tenants ?? [];
+  return told.length > 0
+    ? told.reduce((sum, one) => sum + one.requests, 0)
+    : model.waiting_requests;
+}
+
+/** Who waits in gateways, the longest first. */
+function Waiting({ model }: { model: Model }) {
+  const all = model.waiting_tenants ?? [];
+  if (all.length === 0)
+    return model.oldest_wait_ms !== null ? (
+      <p class="under">The oldest request has waited {ms(model.oldest_wait_ms)}.</p>
+    ) : null;
+  return (
+    <table class="waiting">
+      <thead>
+        <tr>
+          <th scope="col">Who waits</th>
+          <th scope="col" class="number">
+            Requests
+          </th>
+          <th scope="col" class="number">
+            Oldest
+          </th>
+          <th scope="col" class="number">
+            Tokens
+          </th>
+        </tr>
+      </thead>
+      <tbody>
+        {all.map((one) => (
+          <tr key={one.tenant_id}>
+            <td>{one.tenant_id ? <TenantTag id={one.tenant_id} /> : "administrators"}</td>
+            <td class="number">{one.requests}</td>
+            <td class="number">{ms(one.oldest_wait_ms)}</td>
+            <td class="number">{one.tokens}</td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}
+
 function Card({ model, slots }: { model: Model; slots: readonly Slot[] }) {
   const own = slots.filter((slot) => slot.model_id === model.id);
   return (
@@ -139,9 +204,11 @@ function Card({ model, slots }: { model: Model; slots: readonly Slot[] }) {
         {model.ready_slots} ready
         {model.coming_slots ? `, ${model.coming_slots} coming` : ""}
         {model.stopping_slots ? `, ${model.stopping_slots} stopping` : ""} · {model.active_requests}{" "}
-        active, {model.waiting_requests} queued
+        active, {queued(model)} queued
       </p>
+      {serving(model) && <p class="under">{serving(model)}</p>}
       {model.message && <p class="wrong">{model.message}</p>}
+      <Waiting model={model} />
       <ul class="slots">
         {own.map((slot) => (
           <SlotLine slot={slot} key={slot.id} />
@@ -203,6 +270,7 @@ function ModelPage({ id }: { id: string }) {
       <div class="job">
         <div>
           <Card model={model} slots={loaded.data.value ?? []} />
+          <TryModel key={model.id} model={model} />
           <section class="card" aria-labelledby="model-why">
             <h2 id="model-why">State</h2>
             <Wrong text={why.error.value} />

@@ -466,6 +466,72 @@ static void a_node_that_is_drained_loses_its_slots_when_they_are_idle(void **unu
 	harness_free(lab.h);
 }
 
+static bool evict_model(struct harness *h, int64_t id, const char *node, bool now)
+{
+	struct command command = { .kind = COMMAND_EVICT_MODEL };
+
+	command.evict.model_id = id;
+	command.evict.node = node;
+	command.evict.now = now;
+	return harness_apply(h, command);
+}
+
+static void an_evicted_model_stops_when_it_has_no_requests(void **unused)
+{
+	struct lab lab = slot_lab_new(1);
+	int64_t id = model_named(lab, "m", 10000);
+
+	(void)unused;
+	load(lab.h, id);
+	int64_t flying = request(lab.h, id);
+	must_not(lab.h, evict_model(lab.h, id, "n9", false), ERROR_NOT_FOUND, "n9");
+	must(lab.h, evict_model(lab.h, id, "n1", false));
+	assert_int_equal(lab.h->effects.reply_count, 1);
+	assert_int_equal(slot_of(lab.h, id)->r.state, SLOT_READY);
+	int64_t waiting = request(lab.h, id);
+	assert_int_equal(routed(lab.h, waiting)->outcome, ROUTE_QUEUED);
+	done(lab.h, flying);
+	assert_int_equal(slot_of(lab.h, id)->r.state, SLOT_STOPPING);
+	must_not(lab.h, evict_model(lab.h, id, "", false), ERROR_CONFLICT, "has no replica");
+	harness_free(lab.h);
+}
+
+static void an_eviction_may_stop_what_serves(void **unused)
+{
+	struct lab lab = slot_lab_new(1);
+	int64_t id = model_named(lab, "m", 10000);
+
+	(void)unused;
+	load(lab.h, id);
+	request(lab.h, id);
+	must(lab.h, evict_model(lab.h, id, "", true));
+	assert_int_equal(slot_of(lab.h, id)->r.state, SLOT_STOPPING);
+	harness_free(lab.h);
+}
+
+static void a_model_leaves_a_window_that_is_not_its_own(void **unused)
+{
+	struct lab lab = slot_lab_new(1);
+	int64_t id = model_named(lab, "m", 10000), loads[8];
+	struct command command = { .kind = COMMAND_PUT_WINDOW };
+
+	(void)unused;
+	load(lab.h, id);
+	int64_t flying = request(lab.h, id);
+	command.window.window = (struct window_record){ .name = "w",
+		                                        .nodes = "n1",
+		                                        .maintenance = true,
+		                                        .start_ms = lab.h->now_ms + 1000,
+		                                        .length_ms = 60000 };
+	must(lab.h, harness_apply(lab.h, command));
+	time_passes(lab.h, 2000);
+	assert_int_equal(slot_of(lab.h, id)->r.state, SLOT_READY);
+	done(lab.h, flying);
+	assert_int_equal(slot_of(lab.h, id)->r.state, SLOT_STOPPING);
+	assert_int_equal(pass_only(lab.h, loads), 0);
+	harness_free(lab.h);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -492,6 +558,9 @@ int main(void)
 		cmocka_unit_test(slots_count_against_the_limits_and_the_bill_of_their_tenant),
 		cmocka_unit_test(tokens_are_charged_up_the_tree_and_credited_to_the_models_tenant),
 		cmocka_unit_test(a_node_that_is_drained_loses_its_slots_when_they_are_idle),
+		cmocka_unit_test(an_evicted_model_stops_when_it_has_no_requests),
+		cmocka_unit_test(an_eviction_may_stop_what_serves),
+		cmocka_unit_test(a_model_leaves_a_window_that_is_not_its_own),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

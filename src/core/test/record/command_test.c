@@ -187,6 +187,25 @@ static void command_fill(struct command *command)
 	case COMMAND_CHARGE:
 		command->charges = (struct rows){ charges, 2 };
 		break;
+	case COMMAND_PUT_WINDOW:
+		command->window = (struct window_command){ .window = { .name = "w1",
+			                                               .reason = "new driver",
+			                                               .user = "ann",
+			                                               .maintenance = true,
+			                                               .start_ms = 5000,
+			                                               .length_ms = 60000,
+			                                               .repeat = WINDOW_WEEKLY,
+			                                               .nodes = "n1\nn2",
+			                                               .gpus = "",
+			                                               .evict = true },
+			                                   .gpu_count = 4,
+			                                   .gpu_model = "H100" };
+		break;
+	case COMMAND_EVICT_MODEL:
+		command->evict.model_id = 3;
+		command->evict.node = "n1";
+		command->evict.now = true;
+		break;
 	case COMMAND_MIX:
 		command->mix = (struct rows){ mix, 2 };
 		break;
@@ -381,8 +400,8 @@ static void command_assert_refused(const char *data, size_t size, const char *wh
 static void bytes_that_nobody_wrote_are_refused(void **state)
 {
 	(void)state;
-	ASSERT_REFUSED("\x58\x00", "command.kind is 44: there are only 44 kinds");
-	ASSERT_REFUSED("\x01\x00", "command.kind is -1: there are only 44 kinds");
+	ASSERT_REFUSED("\x5e\x00", "command.kind is 47: there are only 47 kinds");
+	ASSERT_REFUSED("\x01\x00", "command.kind is -1: there are only 47 kinds");
 	ASSERT_REFUSED("\x1a\x00\x00\x04",
 	               "node_drain.draining is unreadable 0 bytes before the end of the data: "
 	               "the flag is neither 0 nor 1");

@@ -1,0 +1,21 @@
+/* window.c - the table of windows */
+#include "resource/table.h"
+
+/* clang-format off */
+static const struct resource_field window_fields[] = {
+#define WINDOW_ROWS
+#include "resource/window_table.h"
+#undef WINDOW_ROWS
+};
+/* clang-format on */
+
+const struct resource window_resource = {
+	.id = RESOURCE_WINDOW,
+	.name = "window",
+	.help = "A time in which nodes or GPUs are for some jobs alone, or for maintenance",
+	FIELDS_OF(window_fields),
+	.schema = "Window",
+	.null_is_default = true,
+	.no_proto = "windows are managed over REST",
+	.no_form = "windows are made with gpu-cli",
+};
