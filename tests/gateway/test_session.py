@@ -66,7 +66,7 @@ def test_a_stream_on_a_drained_node_lives_through_a_sigkill_of_the_scheduler(clu
         gateway.chat(stream=True, mock={"tokens": 100, "gap": 0.1})))
     stream.start()
     await_true(lambda: gateway.metric("in_flight") == 1)
-    node = cluster.scheduler.get("/api/v1/nodes").json()[0]["name"]
+    node = cluster.scheduler.get("/api/v1/nodes").json()["nodes"][0]["name"]
     assert cluster.scheduler.post(f"/api/v1/nodes/{node}/drain").status == 200
     cluster.scheduler.kill()
     cluster.scheduler.start()
