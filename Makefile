@@ -4,7 +4,7 @@ N ?= 10000000
 SEED ?= $(shell date +%s)
 SECONDS ?= 600
 
-.PHONY: build test bench bench-core bench-store bench-wire bench-service bench-agent bench-gateway gateway-endurance bench-dashboard bench-sizing kube kube-churn kubelet crash takeover faults chaos threads parity lint format soak fuzz fuzz-api attack attack-fuzz web deb demo first-run clean
+.PHONY: build test bench bench-core bench-store bench-wire bench-service bench-agent bench-gateway gateway-endurance bench-dashboard bench-sizing kube kube-churn kubelet crash takeover faults chaos threads parity lint format soak fuzz fuzz-api attack attack-fuzz web deb images demo first-run bench-sessions clean
 
 build:
 	@scripts/build release
@@ -32,6 +32,12 @@ bench-gateway:
 	@scripts/install-packages bench
 	@scripts/build release src/http_load_driver
 	@scripts/bench-gateway build/bench-gateway.json
+
+# From a keystroke to its echo, beside ssh to localhost
+bench-sessions:
+	@scripts/install-packages bench
+	@scripts/build release
+	@scripts/bench-sessions build/bench-sessions.json
 
 # 500 streams over 20 kills of the scheduler and 20 take-overs, 10,000 hang-ups, use over 100 kills,
 # 1,000 slow clients, cold loads of up to a minute by each client
@@ -134,6 +140,10 @@ web: build
 # Debian packages, into build/deb
 deb:
 	@scripts/deb
+
+# Container images as OCI archives, into build/images; as root
+images:
+	@scripts/images
 
 demo:
 	@./demo.sh

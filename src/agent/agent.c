@@ -19,6 +19,7 @@
 #include "agent/workload/follow.h"
 #include "agent/workload/inputs.h"
 #include "agent/workload/measurement.h"
+#include "agent/workload/session_links.h"
 #include "agent/workload/slots.h"
 #include "agent/workload/works.h"
 #include "base/clock.h"
@@ -44,9 +45,11 @@ struct agent {
 	struct slots *slots;
 	struct follows *follows;
 	struct inputs *inputs;
+	struct session_links *sessions;
 	struct measurements *measurements;
-	struct mps *mps;       /* NULL: no shares of compute */
-	struct driver *driver; /* NULL: there is none */
+	struct mps *mps;         /* NULL: no shares of compute */
+	struct driver *driver;   /* NULL: there is none */
+	struct plugins *plugins; /* likewise */
 	struct uplink *link;
 	uv_timer_t wake, look;
 	uv_prepare_t prepare;
@@ -267,6 +270,7 @@ static void disconnected(void *context, const char *reason)
 	(void)reason;
 	follows_clear(agent->follows);
 	inputs_clear(agent->inputs);
+	session_links_clear(agent->sessions);
 	agent_apply(agent, (struct input){ .kind = INPUT_DISCONNECTED });
 }
 
@@ -353,6 +357,15 @@ static void take_envelope(struct agent *agent, const struct envelope *envelope)
 	case ENVELOPE_INPUT_STOP:
 		inputs_stop(agent->inputs, envelope->request_id);
 		break;
+	case ENVELOPE_SESSION_OPEN:
+		session_links_open(agent->sessions, &envelope->session);
+		break;
+	case ENVELOPE_SESSION_DATA:
+		session_links_data(agent->sessions, envelope->request_id, envelope->session_frame);
+		break;
+	case ENVELOPE_SESSION_CLOSE:
+		session_links_close(agent->sessions, envelope->request_id);
+		break;
 	case ENVELOPE_SETTINGS:
 		take_settings(agent, &envelope->settings);
 		break;
@@ -429,6 +442,8 @@ static void agent_measured(void *context, const struct measured *measured)
 	agent_apply(agent, (struct input){ .kind = INPUT_MEASURED, .measured = all });
 	if (agent->driver)
 		driver_measured(agent->driver, &all);
+	if (agent->plugins)
+		plugins_measured(agent->plugins, &all);
 }
 
 static bool has_room(void *context)
@@ -443,6 +458,12 @@ static void send_envelope(void *context, const struct envelope *envelope)
 	struct agent *agent = context;
 
 	agent_send(agent, envelope);
+}
+
+static void session_typed(void *context, int64_t reservation_id)
+{
+	agent_apply(context, (struct input){ .kind = INPUT_SESSION,
+	                                     .event = { .reservation_id = reservation_id } });
 }
 
 static bool agent_load(void *context, int64_t key, const void *data, size_t size,
@@ -507,6 +528,13 @@ static void make_parts(struct agent *agent, struct gpu_source *source)
 	agent->works = works_new(&works);
 	follows.works = agent->works;
 	agent->follows = follows_new(&follows);
+	struct session_links_settings sessions = { .loop = agent->loop,
+		                                   .works = agent->works,
+		                                   .has_room = has_room,
+		                                   .send = send_envelope,
+		                                   .typed = session_typed,
+		                                   .context = agent };
+	agent->sessions = session_links_new(&sessions);
 	agent->inputs = inputs_new(agent->loop, agent->works, send_envelope, agent);
 	agent->slots = slots_new(agent->loop, agent->settings.run.address, work_happened, agent);
 	agent->measurements = measurements_new(agent->loop, source, agent->works, &agent->cgroups,
@@ -568,6 +596,13 @@ static bool make_driver(struct agent *agent, struct gpu_source *source, struct e
 		                      .measurements = agent->measurements,
 		                      .source = source };
 
+	if (agent->settings.driver.plugins != PLUGINS_NONE)
+		agent->plugins = plugins_new(&(struct plugins_settings){
+		    .loop = agent->loop,
+		    .of = agent->settings.driver.plugins,
+		    .kubelet_directory = agent->settings.driver.kubelet_directory,
+		    .root = agent->settings.driver.root,
+		    .source = source });
 	if (!agent->settings.driver.is_on)
 		return true;
 	agent->driver = driver_new(&agent->settings.driver, &parts, error);
@@ -679,9 +714,11 @@ static void handle_closed(uv_handle_t *handle)
 void agent_free(struct agent *agent)
 {
 	driver_free(agent->driver);
+	plugins_free(agent->plugins);
 	uplink_free(agent->link);
 	follows_free(agent->follows);
 	inputs_free(agent->inputs);
+	session_links_free(agent->sessions);
 	slots_free(agent->slots);
 	measurements_free(agent->measurements);
 	works_free(agent->works);

@@ -281,6 +281,13 @@ static void put_memory(struct buffer *text, const struct catalogue *catalogue,
 	}
 }
 
+static void put_unexplained(struct buffer *text, const struct node_record *node,
+                            const struct gpu_record *gpu)
+{
+	put_gpu_name(text, METRIC_GPU_UNEXPLAINED_MEMORY_BYTES, node, gpu);
+	buffer_print(text, "} %" PRId64 "\n", gpu->unexplained_mib * MIB_BYTES);
+}
+
 static void put_loading(struct buffer *text, const struct node_record *node,
                         const struct gpu_record *gpu)
 {
@@ -338,6 +345,8 @@ static void put_each_gpu(struct request *request, enum metric metric)
 				continue;
 			if (metric == METRIC_GPU_MEMORY_BYTES)
 				put_memory(&request->body, catalogue, node, gpus[i]);
+			else if (metric == METRIC_GPU_UNEXPLAINED_MEMORY_BYTES)
+				put_unexplained(&request->body, node, gpus[i]);
 			else if (metric == METRIC_GPU_LOADING_SECONDS_TOTAL)
 				put_loading(&request->body, node, gpus[i]);
 			else

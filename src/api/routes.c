@@ -16,6 +16,7 @@
 #include "api/service/tokens.h"
 #include "api/session_calls.h"
 #include "api/tenant/accuracy_calls.h"
+#include "api/tenant/quota_calls.h"
 #include "api/tenant/report_calls.h"
 #include "api/tenant/tenant_calls.h"
 
@@ -35,6 +36,11 @@ const struct route routes[] = {
 	  "task run follow tail offset stream" },
 	{ METHOD_POST, "/api/v1/jobs/{id}/input", ACCESS_CHANGE, jobs_input, INPUT_BYTES,
 	  "task offset end" },
+	{ METHOD_POST, "/api/v1/jobs/{id}/sessions", ACCESS_CHANGE, job_sessions_open, 0, "" },
+	{ METHOD_GET, "/api/v1/jobs/{id}/sessions/{session}", ACCESS_CHANGE, job_sessions_attach, 0,
+	  "task offset" },
+	{ METHOD_GET, "/api/v1/jobs/{id}/forward", ACCESS_CHANGE, job_sessions_forward, 0,
+	  "task port" },
 	{ METHOD_POST, "/api/v1/jobs/{id}/hold", ACCESS_CHANGE, jobs_hold, 0, "" },
 	{ METHOD_POST, "/api/v1/jobs/{id}/release", ACCESS_CHANGE, jobs_release, 0, "" },
 	{ METHOD_POST, "/api/v1/jobs/{id}/requeue", ACCESS_CHANGE, jobs_requeue, 0, "" },
@@ -97,6 +103,7 @@ const struct route routes[] = {
 	  "from to tenant_id limit" },
 	{ METHOD_GET, "/api/v1/reports/predictions", ACCESS_READ, accuracy_calls_get, 0,
 	  "from to tenant_id" },
+	{ METHOD_GET, "/api/v1/reports/quotas", ACCESS_READ, quota_calls_get, 0, "tenant_id" },
 	{ METHOD_GET, "/api/v1/reports/tokens", ACCESS_READ, token_report_get, 0,
 	  "from to tenant_id" },
 	{ METHOD_GET, "/metrics", ACCESS_READ, metrics_get, 0, "" },

@@ -25,6 +25,7 @@
 #include "api/service/service_state.h"
 #include "api/service/token_use.h"
 #include "api/service/tokens.h"
+#include "api/tenant/billing.h"
 #include "base/clock.h"
 #include "base/hash.h"
 
@@ -347,6 +348,14 @@ static void on_metrics_head(struct exchange *exchange)
 		has_known_parameters(request);
 }
 
+/* The settings' text lasts until they are read again. */
+static void set_recipients(struct service *service, const struct service_settings *settings)
+{
+	free(service->job_recipients_only);
+	service->job_recipients_only =
+	    memory_text(settings->job_recipients_only ? settings->job_recipients_only : "");
+}
+
 struct service *service_new(struct engine_port *port, const struct service_settings *settings,
                             struct error *error)
 {
@@ -364,6 +373,8 @@ struct service *service_new(struct engine_port *port, const struct service_setti
 	service->gate = gate;
 	service->notify = notify;
 	service->settings = *settings;
+	set_recipients(service, settings);
+	service->billing = billing_new(service);
 	service->settings.version = memory_text(settings->version ? settings->version : "");
 	service->settings.metrics_path =
 	    memory_text(settings->metrics_path ? settings->metrics_path : "/metrics");
@@ -435,6 +446,8 @@ void service_load_kept(struct service *service, const struct kept *keep)
 		token_uses_load(service->token_uses, keep);
 	else if (strcmp(keep->kind, "notify") == 0 && service->notify)
 		notify_load(service->notify, keep->key, keep->value);
+	else if (strcmp(keep->kind, "billing") == 0)
+		billing_load(service->billing, keep->value);
 	else if (strcmp(keep->kind, "history") == 0)
 		recorder_load(service->recorder, keep->key, keep->value);
 }
@@ -459,6 +472,7 @@ void service_begin(struct service *service)
 	gateways_begin(service->gateways);
 	if (service->notify)
 		notify_begin(service->notify);
+	billing_begin(service->billing);
 }
 
 bool service_reload(struct service *service, const struct service_settings *settings,
@@ -474,7 +488,9 @@ bool service_reload(struct service *service, const struct service_settings *sett
 	service->settings.check_possible = settings->check_possible;
 	service->settings.allow_unix_user = settings->allow_unix_user;
 	service->settings.allow_private_webhooks = settings->allow_private_webhooks;
+	service->settings.session_idle_ms = settings->session_idle_ms;
 	service->settings.job_recipients = settings->job_recipients;
+	set_recipients(service, settings);
 	agents_advise(service->agents, &settings->advice);
 	return true;
 }
@@ -490,6 +506,8 @@ void service_free(struct service *service)
 {
 	if (!service)
 		return;
+	free(service->job_recipients_only);
+	billing_free(service->billing);
 	notify_free(service->notify);
 	hub_free(service->hub);
 	recorder_free(service->recorder);

@@ -486,12 +486,14 @@ bool node_report_gpu(struct sched *sched, const struct gpu_report_command *repor
 	record.foreign_mib =
 	    report->foreign_mib + stray_mib(sched, gpu->node, gpu->r.uuid, report->measurements,
 	                                    report->measurement_count);
+	record.unexplained_mib = min64(report->unexplained_mib, report->foreign_mib);
 	record.temperature_c = report->temperature_c;
 	record.healthy = report->healthy;
 	record.hot = hot_after(sched, gpu->r.hot, report->temperature_c, gpu->r.slowdown_c);
 	node_report_measure(sched, gpu->node, report->measurements, report->measurement_count);
 	if (record_equal(RECORD_GPU, &record, &gpu->r))
 		return true;
+	gpu->r.unexplained_mib = record.unexplained_mib;
 	gpu->r.temperature_c = record.temperature_c;
 	gpu->r.healthy = record.healthy;
 	gpu->r.hot = record.hot;

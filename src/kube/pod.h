@@ -34,7 +34,8 @@ bool pod_request_read(const json_t *pod, const struct pod_settings *settings,
 /* What a node declares, in the same form. */
 bool pod_node_capacity(const json_t *node, struct pod_request *capacity, struct error *error);
 
-/* By which rules select it: its namespace, as @namespace, and its labels. */
+/* By which rules select it: its namespace, as @namespace, and its labels; @preempts if it never
+ * does. */
 void pod_marks(const json_t *pod, struct buffer *marks);
 /* Its host ports, required affinity to pods, and topology spread, as rules of the core. False
  * with a reason if one of them is malformed. */

@@ -18,7 +18,6 @@ const char *const pod_group_resources[] = {
 	"/apis/scheduling.volcano.sh/v1beta1/podgroups",
 	NULL,
 };
-#define LEAST_PREEMPTIBLE 100 /* KAI: from here on a pod is not stopped for others */
 #define GROUP_LEAST_MAX 4096
 
 static const json_t *map_of(const json_t *pod, const char *name)
@@ -87,6 +86,20 @@ int64_t pod_group_minimum(const json_t *object)
 	return min64(max64(least, 1), GROUP_LEAST_MAX);
 }
 
+struct pod_group_rank pod_group_rank(const char *resource, const json_t *object)
+{
+	const json_t *spec = json_object_get(object, "spec");
+	const char *preemptibility = member_text(spec, "preemptibility");
+
+	if (resource != pod_group_resources[RESOURCE_KAI])
+		return (struct pod_group_rank){ "", "", -1 };
+	return (struct pod_group_rank){
+		.queue = member_text(spec, "queue"),
+		.priority_class = member_text(spec, "priorityClassName"),
+		.preemptible = *preemptibility ? strcmp(preemptibility, "preemptible") == 0 : -1
+	};
+}
+
 const char *pod_controller(const json_t *pod)
 {
 	const json_t *owners = map_of(pod, "ownerReferences"), *owner;
@@ -102,16 +115,20 @@ const char *pod_tenant(const json_t *pod, bool *queue)
 {
 	const json_t *labels = map_of(pod, "labels");
 	const char *own = member_text(labels, "gpu-scheduler.io/tenant");
-	const char *kai = member_text(labels, "kai.scheduler/queue");
 
 	*queue = !*own;
-	if (*own)
-		return own;
+	return *own ? own : pod_queue_label(pod);
+}
+
+const char *pod_queue_label(const json_t *object)
+{
+	const json_t *labels = map_of(object, "labels");
+	const char *kai = member_text(labels, "kai.scheduler/queue");
+
 	return *kai ? kai : member_text(labels, "runai/queue");
 }
 
-/* KAI's names, for those who give them in a label and have no such classes. */
-static int64_t priority_of_name(const char *name)
+int64_t pod_priority_of_name(const char *name)
 {
 	static const struct {
 		const char *name;
@@ -133,17 +150,21 @@ int64_t pod_priority(const json_t *pod)
 	int64_t priority = member_integer(spec, "priority");
 
 	if (priority == 0 && *label)
-		priority = priority_of_name(label);
+		priority = pod_priority_of_name(label);
 	return min64(max64(priority, INT32_MIN), INT32_MAX);
 }
 
 bool pod_is_preemptible(const json_t *pod)
 {
-	const char *says = member_text(map_of(pod, "labels"), "gpu-scheduler.io/preemptible");
+	const json_t *labels = map_of(pod, "labels");
+	const char *says = member_text(labels, "gpu-scheduler.io/preemptible");
+	const char *kai = member_text(labels, "kai.scheduler/preemptibility");
 
 	if (*says)
 		return strcmp(says, "true") == 0;
-	return pod_priority(pod) < LEAST_PREEMPTIBLE;
+	if (*kai)
+		return strcmp(kai, "preemptible") == 0;
+	return pod_priority(pod) < POD_PREEMPTIBLE_BELOW;
 }
 
 static uint64_t add_text(uint64_t hash, const char *text)

@@ -32,6 +32,8 @@ void pod_marks(const json_t *pod, struct buffer *marks)
 	                                            is_plain(key) &&
 	                                            is_plain(json_string_value(value)))
 	    buffer_print(marks, "\n%s=%s", key, json_string_value(value));
+	if (strcmp(member_text(json_object_get(pod, "spec"), "preemptionPolicy"), "Never") == 0)
+		buffer_text(marks, "\n@preempts=never");
 }
 
 static void begin_line(struct buffer *rules)

@@ -22,21 +22,18 @@ static const struct gpu_view *crowded_gpu(const struct local_node *node, const s
 static void look(struct local_node *node, struct work *work)
 {
 	const struct gpu_view *gpu = crowded_gpu(node, work);
-	struct error text = { 0 };
 
 	if (!gpu) {
 		if (node->now_ms - work->crowded_ms > RECENT_MS)
 			work->crowded_ms = 0;
 		return;
 	}
-	if (work->crowded_ms == 0) {
-		error_set(&text, ERROR_NO_ROOM,
-		          "programs that nobody scheduled used %lld MiB of GPU %s, %lld MiB of "
-		          "which were reserved",
-		          (long long)gpu->foreign_mib, gpu->reading.uuid,
-		          (long long)admit_excess_mib(node, gpu));
-		work->crowded = arena_string(&work->arena, text.text);
-	}
+	buffer_clear(&work->crowded);
+	buffer_print(&work->crowded,
+	             "programs that nobody scheduled used %lld MiB of GPU %s, %lld MiB of "
+	             "which were reserved",
+	             (long long)gpu->foreign_mib, gpu->reading.uuid,
+	             (long long)admit_excess_mib(node, gpu));
 	work->crowded_ms = max64(node->now_ms, 1);
 }
 
@@ -116,11 +113,13 @@ static void tell_failed(struct local_node *node, struct work *work, const struct
 		put_name(&text, over);
 		buffer_print(&text, " used %lld MiB of GPU %s beyond its reservation",
 		             (long long)over->excess_mib, over->excess_uuid);
-		if (work->crowded_ms == 0)
-			work->crowded = arena_string(&work->arena, text.data);
+		if (work->crowded_ms == 0) {
+			buffer_clear(&work->crowded);
+			buffer_text(&work->crowded, text.data);
+		}
 		work->crowded_ms = max64(node->now_ms, 1);
 	} else {
-		buffer_text(&text, work->crowded);
+		buffer_text(&text, work->crowded.data);
 	}
 	if (work_is_up(work) &&
 	    (work->failed_told_ms == 0 || node->now_ms - work->failed_told_ms >= REPEAT_MS)) {
@@ -187,7 +186,7 @@ static void judge(struct local_node *node, struct work *work)
 	work->judged_by = 0;
 	if (work->crowded_ms > 0) {
 		work->kept.reason = END_FOREIGN;
-		work->kept.message = work->crowded;
+		work->kept.message = arena_string(&work->arena, work->crowded.data);
 		work_write(node, work);
 	}
 	work_tell_end(node, work);

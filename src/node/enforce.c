@@ -15,9 +15,10 @@ static const struct use *worst_use(const struct local_node *node, const struct w
 	     use = measure_next_use(node, use)) {
 		int64_t part = work_part(work, &node->measure.gpus[use->gpu]);
 		int64_t may_mib = part >= 0 ? work->order.parts[part].memory_mib : 0;
-		if (use->owned_mib - may_mib <= worst_mib)
+		int64_t over_mib = use->owned_mib + unclaimed_blamed_mib(node, use) - may_mib;
+		if (over_mib <= worst_mib)
 			continue;
-		worst_mib = use->owned_mib - may_mib;
+		worst_mib = over_mib;
 		*reserved_mib = may_mib;
 		worst = use;
 	}
@@ -36,7 +37,10 @@ void enforce_warn(struct local_node *node, const struct work *work, enum change_
 	struct output *output = node_output(node, OUTPUT_WARN, work->kept.reservation_id);
 
 	output->message = arena_string(&node->outputs->arena, message);
-	if (kind != CHANGE_CROWDED || node->link.protocol >= NODE_PROTOCOL_CROWDED)
+	int64_t since = kind == CHANGE_CROWDED       ? NODE_PROTOCOL_CROWDED
+	                : kind == CHANGE_UNEXPLAINED ? NODE_PROTOCOL_UNEXPLAINED
+	                                             : NODE_PROTOCOL_LEAST;
+	if (node->link.protocol >= since)
 		link_change(node, &change);
 }
 
@@ -56,9 +60,11 @@ static void check_overuse(struct local_node *node, struct work *work)
 		work->over_ms = 0;
 		return;
 	}
-	error_set(&message, ERROR_FORBIDDEN, "it uses %lld MiB of GPU %s and reserved %lld MiB",
-	          (long long)use->owned_mib, node->measure.gpus[use->gpu].reading.uuid,
-	          (long long)reserved_mib);
+	int64_t blamed_mib = unclaimed_blamed_mib(node, use);
+	error_set(&message, ERROR_FORBIDDEN, "it uses %lld MiB of GPU %s and reserved %lld MiB%s",
+	          (long long)use->owned_mib + blamed_mib, node->measure.gpus[use->gpu].reading.uuid,
+	          (long long)reserved_mib,
+	          blamed_mib > 0 ? "; this includes memory that no process explains" : "");
 	if (work->over_ms == 0) {
 		work->over_ms = max64(node->now_ms, 1);
 		enforce_warn(node, work, CHANGE_OVER, 0, message.text);
@@ -223,6 +229,7 @@ static bool is_back(const struct local_node *node, struct work *work)
 void enforce_measured(struct local_node *node)
 {
 	INVARIANT(node->measure.any);
+	unclaimed_tell(node);
 	for (size_t i = node->work_count; i-- > 0;) {
 		struct work *work = node->works[i];
 		if (work_is_up(work)) {

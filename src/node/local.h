@@ -32,11 +32,11 @@ struct work {
 	int64_t changed_ms;                 /* it was last told that its limit was changed */
 	int64_t over_ms;                    /* uses too much since then; 0: it does not */
 	int64_t busy_ms;                    /* one of its GPUs was in use then */
-	int64_t crowded_ms;  /* others had memory of its reservation then; 0: never */
-	const char *crowded; /* how much */
-	int64_t judged_by;   /* its end is told when this measurement says why; 0: at once */
-	int64_t failures;    /* by its guard, as last read; negative: not known */
-	int64_t failed;      /* of these, those that nobody was told of yet; */
+	int64_t crowded_ms;    /* others had memory of its reservation then; 0: never */
+	struct buffer crowded; /* how much */
+	int64_t judged_by;     /* its end is told when this measurement says why; 0: at once */
+	int64_t failures;      /* by its guard, as last read; negative: not known */
+	int64_t failed;        /* of these, those that nobody was told of yet; */
 	int64_t failed_mib, failed_ms, failed_part; /* the last of them, as in the reading */
 	int64_t read_ms;                            /* its guard was last read then */
 	int64_t failed_told_ms, blamed_ms; /* it was last told of its own, and of others' */
@@ -52,6 +52,15 @@ struct work {
 	size_t first_use;   /* in measure.uses, counted from 1; 0: none */
 };
 
+/* Foreign memory that no process explains and that came while works were there. `mib` has been
+ * there for a while: a shorter rise is a process that is about to be listed, or one that has just
+ * ended. */
+struct unclaimed {
+	int64_t mib;
+	int64_t least_mib, since_ms; /* the least since then, which it becomes next */
+	int64_t told_mib;            /* works were told of so much */
+};
+
 /* A GPU as last measured. Of what no process explains, `standing_mib` was there
  * before anything of ours was; the rest is charged to what is being released
  * there, each with no more than its part. What is left of it is foreign, with
@@ -61,6 +70,7 @@ struct gpu_view {
 	bool present;
 	int64_t absent_ms; /* !present: since then */
 	int64_t explained_mib, strangers_mib, unexplained_mib, standing_mib, foreign_mib;
+	struct unclaimed unclaimed;
 };
 
 /* What a work was measured to use on a GPU: by its processes, and what is
@@ -69,9 +79,10 @@ struct use {
 	struct work *work;
 	int gpu;
 	int64_t owned_mib, charged_mib;
-	size_t unguarded; /* a process that should be guarded and is not, in measure.processes,
-	                     counted from 1; 0: none */
-	size_t next;      /* of the same work, in measure.uses, counted from 1; 0: none */
+	int64_t hidden_mib; /* of what it owns: what its guard counts and no process shows */
+	size_t unguarded;   /* a process that should be guarded and is not, in measure.processes,
+	                       counted from 1; 0: none */
+	size_t next;        /* of the same work, in measure.uses, counted from 1; 0: none */
 };
 
 /* The last measurement, and what it means for the works there are now. */
@@ -281,6 +292,11 @@ void account_guard(struct work *work, const struct guard_reading *guard);
 void account_end(struct local_node *node, struct work *work);
 
 /* enforce.c: those that use too much, or nothing, and releases, by a measurement. */
+/* unclaimed.c: after a measurement was taken, and what it means for works. */
+void unclaimed_measure(const struct local_node *node, struct gpu_view *gpu);
+void unclaimed_tell(struct local_node *node);
+/* What counts as the work's own on that GPU beside what it was measured to use. */
+int64_t unclaimed_blamed_mib(const struct local_node *node, const struct use *use);
 void enforce_measured(struct local_node *node);
 /* Its people are told, and so is the task, in its output. */
 void enforce_warn(struct local_node *node, const struct work *work, enum change_kind kind,

@@ -83,21 +83,32 @@ static struct gpu_view view_of(struct arena *arena, const struct gpu_reading *re
 	return view;
 }
 
-/* As before; of a GPU that was not seen before, what the works on it kept. */
-static int64_t standing_before(const struct local_node *node, const struct gpu_view *gpu,
-                               const struct gpu_view *before, int before_count)
+/* What the works on a GPU that was not seen before kept of it. */
+static int64_t kept_standing(const struct local_node *node, const struct gpu_view *gpu)
 {
 	int64_t standing_mib = MIB_MAX;
 
-	for (int i = 0; i < before_count; i++)
-		if (strcmp(before[i].reading.uuid, gpu->reading.uuid) == 0)
-			return before[i].standing_mib;
 	for (size_t i = 0; i < node->work_count; i++) {
 		int64_t part = work_part(node->works[i], gpu);
 		if (part >= 0 && work_counts(node->works[i]))
 			standing_mib = min64(standing_mib, node->works[i]->kept.standing.at[part]);
 	}
 	return standing_mib;
+}
+
+/* What is known of a GPU from earlier measurements. */
+static void remember(const struct local_node *node, struct gpu_view *gpu,
+                     const struct gpu_view *before, int before_count)
+{
+	gpu->standing_mib = MIB_MAX;
+	for (int i = 0; i < before_count; i++) {
+		if (strcmp(before[i].reading.uuid, gpu->reading.uuid) != 0)
+			continue;
+		gpu->standing_mib = before[i].standing_mib;
+		gpu->unclaimed = before[i].unclaimed;
+		return;
+	}
+	gpu->standing_mib = kept_standing(node, gpu);
 }
 
 static struct gpu_view absent_view(struct arena *arena, const struct gpu_view *before,
@@ -170,8 +181,7 @@ static bool take_gpus(struct local_node *node, const struct measured *measured)
 	for (size_t i = 0; i < node->work_count; i++)
 		add_missing(node, node->works[i], &arena);
 	for (int i = 0; i < measure->gpu_count; i++)
-		measure->gpus[i].standing_mib =
-		    standing_before(node, &measure->gpus[i], before, before_count);
+		remember(node, &measure->gpus[i], before, before_count);
 	if (measure->gpu_count > 0)
 		qsort(measure->gpus, (size_t)measure->gpu_count, sizeof(*measure->gpus),
 		      compare_views);
@@ -294,7 +304,9 @@ static void take_hidden(struct local_node *node, const struct measured *measured
 		int64_t its_mib = min64(in_range(hidden->memory_mib), max64(there_mib, 0));
 		if (its_mib == 0)
 			continue;
-		use_of(node, work, gpu)->owned_mib += its_mib;
+		struct use *use = use_of(node, work, gpu);
+		use->owned_mib += its_mib;
+		use->hidden_mib += its_mib;
 		gpu->explained_mib = in_range(gpu->explained_mib + its_mib);
 	}
 }
@@ -354,6 +366,8 @@ void measure_take(struct local_node *node, const struct measured *measured)
 		if (work_counts(node->works[i]))
 			keep_standing(node, node->works[i]);
 	measure_charge(node);
+	for (int i = 0; i < node->measure.gpu_count; i++)
+		unclaimed_measure(node, &node->measure.gpus[i]);
 	if (changed && !first)
 		link_want_snapshot(node);
 }

@@ -11,7 +11,7 @@ static const struct words order_words =
     WORDS("start", "load", "stop", "suspend", "resume", "watch");
 static const struct words change_words =
     WORDS("started", "ready", "refused", "exited", "released", "checkpoint", "late", "over", "idle",
-          "unguarded", "suspended", "resumed");
+          "unguarded", "suspended", "resumed", "crowded", "unexplained");
 static const struct words end_words =
     WORDS("itself", "ordered", "runtime", "overuse", "idle", "lease", "lost", "not_started",
           "unhealthy", "unguarded", "foreign");
@@ -54,6 +54,9 @@ static const struct words end_words =
 #define BEAT_MORE_FIELDS(F, T)                                                                     \
 	F(T, counters, LIST(T, counter_count, counters_type))                                      \
 	F(T, works, LIST(T, work_count, work_type))
+#define UNEXPLAINED_FIELDS(F, T) F(T, uuid) F(T, memory_mib)
+#define BEAT_LAST_FIELDS(F, T)                                                                     \
+	F(T, unexplained, LIST(T, unexplained_count, unexplained_type))
 #define RENEWAL_FIELDS(F, T) F(T, sent_ms) F(T, lease_ms)
 #define REFUSAL_FIELDS(F, T) F(T, connection) F(T, message)
 /* clang-format on */
@@ -72,6 +75,8 @@ TYPE change_more_type = RECORD_TYPE("change", 0, struct change, CHANGE_MORE_FIEL
 TYPE counters_type = RECORD_TYPE("counters", 0, struct gpu_counters, COUNTERS_FIELDS);
 TYPE work_type = RECORD_TYPE("work", 1, struct work_sample, WORK_FIELDS);
 TYPE beat_more_type = RECORD_TYPE("beat", 0, struct beat, BEAT_MORE_FIELDS);
+TYPE unexplained_type = RECORD_TYPE("unexplained", 0, struct gpu_unexplained, UNEXPLAINED_FIELDS);
+TYPE beat_last_type = RECORD_TYPE("beat", 0, struct beat, BEAT_LAST_FIELDS);
 TYPE renewal_type = RECORD_TYPE("renewal", 0, struct renewal, RENEWAL_FIELDS);
 TYPE refusal_type = RECORD_TYPE("refusal", 0, struct refusal, REFUSAL_FIELDS);
 
@@ -79,21 +84,25 @@ TYPE refusal_type = RECORD_TYPE("refusal", 0, struct refusal, REFUSAL_FIELDS);
 struct variant {
 	const char *name;
 	const struct record_type *type; /* NULL: the head is all of it */
-	const struct record_type *more; /* what an older agent does not say; NULL: nothing */
-	int64_t more_since;             /* the protocol that it came with */
+	/* What an older agent does not say, in order of the protocols that it came with. */
+	struct addition {
+		const struct record_type *type; /* NULL: nothing */
+		int64_t since;
+	} additions[2];
 };
 
 static const struct variant variants[MESSAGE_KINDS] = {
-	[MESSAGE_HELLO] = { "hello", &hello_type, NULL, 0 },
-	[MESSAGE_SNAPSHOT] = { "snapshot", &node_report_type, &node_report_more_type, 3 },
-	[MESSAGE_CHANGE] = { "change", &change_type, &change_more_type, 2 },
-	[MESSAGE_BEAT] = { "beat", &beat_type, &beat_more_type, 2 },
-	[MESSAGE_WELCOME] = { "welcome", &renewal_type, NULL, 0 },
-	[MESSAGE_ORDER] = { "order", &node_order_type, NULL, 0 },
-	[MESSAGE_RENEW] = { "renew", &renewal_type, NULL, 0 },
-	[MESSAGE_REFUSE] = { "refuse", &refusal_type, NULL, 0 },
-	[MESSAGE_ACK] = { "ack", NULL, NULL, 0 },
+	[MESSAGE_HELLO] = { "hello", &hello_type, { { 0 } } },
+	[MESSAGE_SNAPSHOT] = { "snapshot", &node_report_type, { { &node_report_more_type, 3 } } },
+	[MESSAGE_CHANGE] = { "change", &change_type, { { &change_more_type, 2 } } },
+	[MESSAGE_BEAT] = { "beat", &beat_type, { { &beat_more_type, 2 }, { &beat_last_type, 8 } } },
+	[MESSAGE_WELCOME] = { "welcome", &renewal_type, { { 0 } } },
+	[MESSAGE_ORDER] = { "order", &node_order_type, { { 0 } } },
+	[MESSAGE_RENEW] = { "renew", &renewal_type, { { 0 } } },
+	[MESSAGE_REFUSE] = { "refuse", &refusal_type, { { 0 } } },
+	[MESSAGE_ACK] = { "ack", NULL, { { 0 } } },
 };
+#define ADDITIONS ((int)(sizeof(variants[0].additions) / sizeof(variants[0].additions[0])))
 #define MEMBER_OFFSET offsetof(struct message, hello)
 #define FOREIGN_SINCE 4 /* the protocol that END_FOREIGN came with */
 
@@ -139,9 +148,12 @@ void message_encode(struct buffer *buffer, const struct message *message)
 	fields_encode(buffer, &head_type, message);
 	if (type)
 		fields_encode(buffer, type, (const char *)message + MEMBER_OFFSET);
-	if (variants[message->kind].more && protocol >= variants[message->kind].more_since)
-		fields_encode(buffer, variants[message->kind].more,
-		              (const char *)message + MEMBER_OFFSET);
+	for (int i = 0; i < ADDITIONS; i++) {
+		const struct addition *addition = &variants[message->kind].additions[i];
+		if (addition->type && protocol >= addition->since)
+			fields_encode(buffer, addition->type,
+			              (const char *)message + MEMBER_OFFSET);
+	}
 }
 
 static bool message_refuse(struct error *error, const char *what, int64_t value)
@@ -280,8 +292,11 @@ static bool check_texts(struct message *message, struct error *error)
 		return false;
 	if (!is_of_node(message->kind))
 		return true;
-	return texts_check(variant->type, member, error) &&
-	       (!variant->more || texts_check(variant->more, member, error));
+	for (int i = 0; i < ADDITIONS; i++)
+		if (variant->additions[i].type &&
+		    !texts_check(variant->additions[i].type, member, error))
+			return false;
+	return texts_check(variant->type, member, error);
 }
 
 struct message *message_decode(struct arena *arena, const uint8_t *data, size_t size,
@@ -297,10 +312,12 @@ struct message *message_decode(struct arena *arena, const uint8_t *data, size_t 
 	const struct record_type *type = variants[message->kind].type;
 	if (type && !fields_decode(arena, type, (char *)message + MEMBER_OFFSET, &data, end, error))
 		return NULL;
-	const struct record_type *more = variants[message->kind].more;
-	if (more && data != end &&
-	    !fields_decode(arena, more, (char *)message + MEMBER_OFFSET, &data, end, error))
-		return NULL;
+	for (int i = 0; i < ADDITIONS && data != end; i++) {
+		const struct record_type *added = variants[message->kind].additions[i].type;
+		if (added && !fields_decode(arena, added, (char *)message + MEMBER_OFFSET, &data,
+		                            end, error))
+			return NULL;
+	}
 	if (data != end) {
 		error_set(error, ERROR_CORRUPT, "a %s message has %lld bytes too many",
 		          variants[message->kind].name, (long long)(end - data));
@@ -339,6 +356,8 @@ void message_print(struct buffer *buffer, const struct message *message)
 	fields_print(buffer, &head_type, &head);
 	if (variant->type)
 		fields_print(buffer, variant->type, (const char *)message + MEMBER_OFFSET);
-	if (variant->more)
-		fields_print(buffer, variant->more, (const char *)message + MEMBER_OFFSET);
+	for (int i = 0; i < ADDITIONS; i++)
+		if (variant->additions[i].type)
+			fields_print(buffer, variant->additions[i].type,
+			             (const char *)message + MEMBER_OFFSET);
 }

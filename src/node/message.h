@@ -94,6 +94,9 @@ enum change_kind {
 	/* Since protocol 6, and for people: others use memory that it reserved, and allocations of
 	 * it failed: `message`. */
 	CHANGE_CROWDED,
+	/* Since protocol 8, and for people: memory came to one of its GPUs that no process
+	 * explains: `message`. */
+	CHANGE_UNEXPLAINED,
 	CHANGE_KINDS,
 };
 
@@ -120,6 +123,8 @@ struct gpu_sample {
 	int64_t used_mib;    /* by all, overhead not counted */
 	int64_t temperature_c, power_mw, utilisation; /* thousandths */
 	bool healthy;
+	/* Of foreign_mib. In messages it is apart from the sample: struct gpu_unexplained. */
+	int64_t unexplained_mib;
 };
 
 /* What a work was measured to use of one GPU, and may use of it. */
@@ -134,6 +139,12 @@ struct gpu_counters {
 	const char *uuid;
 	int64_t sm_active, dram_active; /* negative: not known */
 	const char *reason;             /* why it is not healthy; may be empty */
+};
+
+/* Of the foreign memory of one GPU, what no process explains and came while works were there. */
+struct gpu_unexplained {
+	const char *uuid;
+	int64_t memory_mib;
 };
 
 /* What a work that runs has used so far. */
@@ -156,11 +167,12 @@ struct hello {
  * rest of a message, and not there. A scheduler refuses an agent that is newer, which then
  * speaks the scheduler's protocol on its next connection. */
 /* Snapshots have slowdown temperatures since 3, END_FOREIGN since 4, orders to suspend since 5,
- * CHANGE_CROWDED since 6, orders to watch since 7. */
-#define NODE_PROTOCOL 7
+ * CHANGE_CROWDED since 6, orders to watch since 7, unexplained memory since 8. */
+#define NODE_PROTOCOL 8
 #define NODE_PROTOCOL_SUSPEND 5
 #define NODE_PROTOCOL_CROWDED 6
 #define NODE_PROTOCOL_WATCH 7
+#define NODE_PROTOCOL_UNEXPLAINED 8
 #define NODE_PROTOCOL_LEAST 1
 #define CONNECTION_MAX (INT64_MAX / 2) /* so that there is always a next one */
 
@@ -197,6 +209,9 @@ struct beat {
 	int64_t counter_count;
 	const struct work_sample *works;
 	int64_t work_count;
+	/* Since protocol 8. */
+	const struct gpu_unexplained *unexplained;
+	int64_t unexplained_count;
 };
 
 /* WELCOME and RENEW: the lease runs for `lease_ms` from `sent_ms`, the agent's

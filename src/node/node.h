@@ -128,6 +128,7 @@ enum input_kind {
 	                       moved;    or `failed` and all is as before. One that was lost has exited
 	                     */
 	INPUT_RESUMED,      /* answers OUTPUT_RESUME; `failed`: it is as before */
+	INPUT_SESSION,      /* somebody works in a session of a task: it is not idle */
 	INPUT_TIME,         /* nothing but time passed */
 	INPUT_KINDS,
 };

@@ -210,6 +210,22 @@ static void fill_counters(const struct local_node *node, struct beat *beat, stru
 	}
 }
 
+/* Only GPUs that have some. */
+static void fill_unexplained(const struct local_node *node, struct beat *beat, struct arena *arena)
+{
+	const struct measure *measure = &node->measure;
+	struct gpu_unexplained *unexplained =
+	    arena_alloc(arena, ((size_t)measure->gpu_count + 1) * sizeof(*unexplained));
+
+	beat->unexplained = unexplained;
+	for (int i = 0; i < measure->gpu_count; i++) {
+		const struct gpu_view *gpu = &measure->gpus[i];
+		if (gpu->present && gpu->unclaimed.mib > 0)
+			unexplained[beat->unexplained_count++] =
+			    (struct gpu_unexplained){ gpu->reading.uuid, gpu->unclaimed.mib };
+	}
+}
+
 uint64_t report_facts(const struct local_node *node)
 {
 	const struct measure *measure = &node->measure;
@@ -219,6 +235,7 @@ uint64_t report_facts(const struct local_node *node)
 		const struct gpu_view *gpu = &measure->gpus[i];
 		facts = hash_combine(facts, (uint64_t)gpu->present);
 		facts = hash_combine(facts, (uint64_t)gpu->foreign_mib);
+		facts = hash_combine(facts, (uint64_t)gpu->unclaimed.mib);
 		facts = hash_combine(facts, (uint64_t)gpu->reading.healthy);
 		facts = hash_combine(facts, (uint64_t)(gpu->reading.temperature_c / DEGREES));
 	}
@@ -250,6 +267,7 @@ void report_beat(struct local_node *node, struct message *message, bool figures,
 	fill_uses(node, beat, arena);
 	fill_accounts(node, beat, arena);
 	fill_counters(node, beat, arena);
+	fill_unexplained(node, beat, arena);
 }
 
 void report_refusal(const struct local_node *node, const struct node_order *order,

@@ -126,6 +126,7 @@ static void tell_gpu(struct session *session, const struct gpu_sample *sample,
 
 	command.gpu = (struct gpu_report_command){ .uuid = sample->uuid,
 		                                   .foreign_mib = sample->foreign_mib,
+		                                   .unexplained_mib = sample->unexplained_mib,
 		                                   .temperature_c = sample->temperature_c,
 		                                   .healthy = sample->healthy,
 		                                   .measurements = measurements,
@@ -149,19 +150,30 @@ static int64_t uses_on(const struct beat *beat, const char *uuid, struct measure
 	return count;
 }
 
+static struct gpu_sample sample_in(const struct beat *beat, int64_t at)
+{
+	struct gpu_sample sample = beat->samples[at];
+
+	sample.unexplained_mib = 0;
+	for (int64_t i = 0; i < beat->unexplained_count; i++)
+		if (strcmp(beat->unexplained[i].uuid, sample.uuid) == 0)
+			sample.unexplained_mib = beat->unexplained[i].memory_mib;
+	return sample;
+}
+
 void session_take_beat(struct session *session, const struct beat *beat,
                        struct session_outputs *outputs)
 {
 	for (int64_t i = 0; i < beat->sample_count; i++) {
-		const struct gpu_sample *sample = &beat->samples[i];
-		if (!told_is_news(&session->told, sample, beat->uses, beat->use_count,
+		struct gpu_sample sample = sample_in(beat, i);
+		if (!told_is_news(&session->told, &sample, beat->uses, beat->use_count,
 		                  &session->policy))
 			continue;
 		size_t most = (size_t)beat->use_count + 1;
 		struct measurement *measurements =
 		    arena_alloc(&outputs->arena, most * sizeof(*measurements));
-		int64_t count = uses_on(beat, sample->uuid, measurements);
-		tell_gpu(session, sample, measurements, count, outputs);
+		int64_t count = uses_on(beat, sample.uuid, measurements);
+		tell_gpu(session, &sample, measurements, count, outputs);
 	}
 }
 
@@ -174,12 +186,13 @@ static void tell_figures(struct session *session, const struct change *change,
 	    arena_alloc(&outputs->arena, (size_t)(change->measurement_count + 1) * sizeof(*on));
 
 	for (int64_t i = 0; i < change->sample_count; i++) {
-		const struct gpu_sample *sample = &change->samples[i];
+		struct gpu_sample sample = change->samples[i];
 		int64_t count = 0;
+		sample.unexplained_mib = told_unexplained_mib(&session->told, sample.uuid);
 		for (int64_t m = 0; m < change->measurement_count; m++)
-			if (strcmp(change->measurements[m].uuid, sample->uuid) == 0)
+			if (strcmp(change->measurements[m].uuid, sample.uuid) == 0)
 				on[count++] = change->measurements[m];
-		tell_gpu(session, sample, on, count, outputs);
+		tell_gpu(session, &sample, on, count, outputs);
 	}
 }
 
@@ -192,6 +205,8 @@ static enum task_notice notice_of(const struct change *change)
 		return NOTICE_UNGUARDED;
 	case CHANGE_CROWDED:
 		return NOTICE_CROWDED;
+	case CHANGE_UNEXPLAINED:
+		return NOTICE_UNEXPLAINED;
 	default:
 		return NOTICE_OVER;
 	}
@@ -211,6 +226,7 @@ static struct command command_of(const struct session *session, const struct cha
 		[CHANGE_SUSPENDED] = COMMAND_TASK_SUSPENDED,
 		[CHANGE_RESUMED] = COMMAND_TASK_RESUMED,
 		[CHANGE_CROWDED] = COMMAND_TASK_NOTICE,
+		[CHANGE_UNEXPLAINED] = COMMAND_TASK_NOTICE,
 	};
 	static const enum command_kind slot_kinds[CHANGE_KINDS] = {
 		[CHANGE_STARTED] = COMMAND_SLOT_LOADING,     [CHANGE_READY] = COMMAND_SLOT_READY,
@@ -247,7 +263,7 @@ void session_take_change(struct session *session, const struct message *message,
 	struct command command = command_of(session, change);
 
 	bool for_people = (change->kind >= CHANGE_LATE && change->kind <= CHANGE_UNGUARDED) ||
-	                  change->kind == CHANGE_CROWDED;
+	                  change->kind == CHANGE_CROWDED || change->kind == CHANGE_UNEXPLAINED;
 
 	INVARIANT(message->kind == MESSAGE_CHANGE && message->number > 0);
 	if (for_people || change->kind == CHANGE_REFUSED)

@@ -80,6 +80,14 @@ void told_snapshot(struct told *told, const struct node_report_command *report,
 	sort_uses(told);
 }
 
+int64_t told_unexplained_mib(const struct told *told, const char *uuid)
+{
+	for (int i = 0; i < told->gpu_count; i++)
+		if (strcmp(told->gpus[i].uuid, uuid) == 0)
+			return told->gpus[i].unexplained_mib;
+	return 0;
+}
+
 static void drop_uses(struct told *told, int gpu)
 {
 	size_t left = 0;
@@ -100,6 +108,7 @@ void told_sample(struct told *told, const struct gpu_sample *sample,
 		return;
 	int at = (int)(gpu - told->gpus);
 	set(gpu, sample->foreign_mib, sample->temperature_c, sample->healthy, policy);
+	gpu->unexplained_mib = sample->unexplained_mib;
 	drop_uses(told, at);
 	for (int64_t i = 0; i < count; i++)
 		add_use(told, at, &measurements[i]);
@@ -172,7 +181,8 @@ bool told_is_news(struct told *told, const struct gpu_sample *sample, const stru
 	int at = (int)(gpu - told->gpus);
 	if (sample->healthy != gpu->healthy ||
 	    is_hot(gpu, sample->temperature_c, policy) != gpu->hot ||
-	    differs(sample->foreign_mib, gpu->foreign_mib, policy))
+	    differs(sample->foreign_mib, gpu->foreign_mib, policy) ||
+	    differs(sample->unexplained_mib, gpu->unexplained_mib, policy))
 		return true;
 	for (int64_t i = 0; i < use_count; i++)
 		if (strcmp(uses[i].uuid, sample->uuid) == 0 &&

@@ -6,7 +6,7 @@
 
 struct told_gpu {
 	char *uuid;
-	int64_t foreign_mib;
+	int64_t foreign_mib, unexplained_mib;
 	int64_t slowdown_c;
 	bool hot, healthy;
 };
@@ -41,6 +41,8 @@ bool told_is_news(struct told *told, const struct gpu_sample *sample, const stru
 void told_sample(struct told *told, const struct gpu_sample *sample,
                  const struct measurement *measurements, int64_t count,
                  const struct session_policy *policy);
+/* Of a GPU's foreign memory, what no process explains, as told last. */
+int64_t told_unexplained_mib(const struct told *told, const char *uuid);
 bool told_has(const struct told *told, const char *uuid);
 void told_clear(struct told *told);
 void told_free(struct told *told);

@@ -60,6 +60,7 @@ void work_remove(struct local_node *node, struct work *work)
 	node->work_count--;
 	memmove(node->works + at, node->works + at + 1,
 	        (node->work_count - at) * sizeof(struct work *));
+	buffer_free(&work->crowded);
 	arena_free(&work->arena);
 	free(work);
 }
@@ -443,6 +444,10 @@ void work_event(struct local_node *node, enum input_kind kind, const struct work
 		break;
 	case INPUT_ACTIVE:
 		work->active = max64(event->active, 0);
+		break;
+	case INPUT_SESSION:
+		work->busy_ms = node->now_ms;
+		work->idle_told = false;
 		break;
 	case INPUT_CHECKPOINT:
 		if (work->kept.phase == WORK_RUNNING && !work->kept.slot) {

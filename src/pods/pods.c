@@ -63,6 +63,7 @@ static void free_class(struct use_of_class *class)
 	free(class->name);
 	free(class->told);
 	json_decref(class->sample);
+	json_decref(class->volumes);
 	free(class);
 }
 
@@ -107,6 +108,8 @@ void pods_free(struct pods *pods)
 	text_map_free(&pods->nodes);
 	text_map_free(&pods->pods);
 	text_map_free(&pods->units);
+	FREE_ALL(pods->queues, struct kube_queue *, kube_queue_free);
+	text_map_free(&pods->queues);
 	text_map_free(&pods->groups);
 	text_map_free(&pods->succeeded);
 	text_map_free(&pods->classes);
@@ -220,9 +223,11 @@ void pods_group(struct pods *pods, const char *resource, enum reflector_event ev
 	if (event == REFLECTOR_PUT)
 		text_map_put(&pods->groups, key, json_incref((json_t *)object));
 	free(key);
+	bool of_volumes =
+	    strcmp(resource, PODS_VOLUMES) == 0 || strcmp(resource, PODS_VOLUME_CLAIMS) == 0;
 	for (size_t i = 0; i < pods->units.capacity; i++) {
 		struct unit *unit = pods->units.entries[i].value;
-		if (unit && unit->state == UNIT_GATHERING && unit->is_group)
+		if (unit && unit->state == UNIT_GATHERING && (unit->is_group || of_volumes))
 			unit->retry_ms = 0;
 	}
 }
@@ -290,6 +295,7 @@ void pods_flush(struct pods *pods)
 	if (!pods->ready)
 		return;
 	release_the_gone(pods);
+	kube_queues_flush(pods);
 	nodes_flush(pods);
 	bool arrived = take_in_arrivals(pods);
 	if (arrived || pods->now_ms - pods->units_ms >= UNITS_MS) {

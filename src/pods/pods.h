@@ -36,6 +36,9 @@ struct pods_port {
 	bool (*node_name)(void *context, int64_t node_id, struct buffer *name);
 	bool (*gpu_uuid)(void *context, int64_t gpu_id, struct buffer *uuid);
 	int64_t (*tenant)(void *context, const char *name); /* 0: there is none */
+	/* The tenant as it is, or with id 0 as a new one of that name would be; in the arena. */
+	void (*tenant_record)(void *context, const char *name, struct arena *arena,
+	                      struct tenant_record *tenant);
 	bool (*node_has_agent)(void *context, const char *name);
 	/* The agent follows pods: it says when they run, and when their memory is free. */
 	bool (*node_is_watched)(void *context, const char *name);
@@ -75,9 +78,17 @@ void pods_know_task(struct pods *pods, const struct pods_known_task *task);
 void pods_node(struct pods *pods, enum reflector_event event, const json_t *object);
 void pods_pod(struct pods *pods, enum reflector_event event, const json_t *object);
 void pods_namespace(struct pods *pods, enum reflector_event event, const json_t *object);
-/* `resource`: one of pod_group_resources. */
+/* `resource`: one of pod_group_resources or pod_owner_resources, or one of
+ * these. */
+#define PODS_VOLUMES "/api/v1/persistentvolumes"
+#define PODS_VOLUME_CLAIMS "/api/v1/persistentvolumeclaims"
+#define PODS_PRIORITY_CLASSES "/apis/scheduling.k8s.io/v1/priorityclasses"
 void pods_group(struct pods *pods, const char *resource, enum reflector_event event,
                 const json_t *object);
+
+/* A Queue of KAI, if kai_queues is set. */
+#define PODS_QUEUES "/apis/scheduling.run.ai/v2/queues"
+void pods_queue(struct pods *pods, enum reflector_event event, const json_t *object);
 
 /* The core is loaded, and all that it knows was told. */
 void pods_begin(struct pods *pods);

@@ -4,6 +4,23 @@
 
 #include "pods/pods_local.h"
 
+static const json_t *find_volume(const void *context, bool volume, const char *namespace,
+                                 const char *name)
+{
+	const struct pods *pods = context;
+	char *key = volume ? text_print("%s /%s", PODS_VOLUMES, name)
+	                   : text_print("%s %s/%s", PODS_VOLUME_CLAIMS, namespace, name);
+	const json_t *object = text_map_get(&pods->groups, key);
+
+	free(key);
+	return object;
+}
+
+json_t *class_volumes(const struct pods *pods, const json_t *pod, struct error *error)
+{
+	return pod_volumes(pod, find_volume, pods, error);
+}
+
 void class_use(struct pods *pods, const char *name, const json_t *pod, bool parts)
 {
 	struct use_of_class *class = text_map_get(&pods->classes, name);
@@ -11,7 +28,9 @@ void class_use(struct pods *pods, const char *name, const json_t *pod, bool part
 	if (!class) {
 		class = NEW(struct use_of_class);
 		class->name = memory_text(name);
+		struct error error;
 		class->sample = json_incref((json_t *)pod);
+		class->volumes = class_volumes(pods, pod, &error);
 		class->parts = parts;
 		text_map_put(&pods->classes, name, class);
 	}
@@ -34,6 +53,7 @@ void class_unuse(struct pods *pods, const char *name)
 	free(class->name);
 	free(class->told);
 	json_decref(class->sample);
+	json_decref(class->volumes);
 	free(class);
 }
 
@@ -59,6 +79,8 @@ static void class_judge_node(const struct pods *pods, const struct use_of_class 
 
 	buffer_text(&reasons, "");
 	unsigned mask = pod_judge_node(class->sample, node->object, NULL, &reasons);
+	if (!pod_volumes_suit(class->volumes, node->object, &reasons))
+		mask &= ~(unsigned)NODE_ALLOWED;
 	if (!node_is_ready(node->object)) {
 		mask &= ~(unsigned)NODE_ALLOWED;
 		buffer_print(&reasons, "%sthe node is not ready", reasons.size > 0 ? "; " : "");

@@ -1,8 +1,28 @@
 /* pods_group.c - how many pods of a group start together, and how many have done their work */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "pods/pods_local.h"
+
+/* What was read of that resource; NULL: it is not there. */
+static const json_t *object_named(const struct pods *pods, const char *resource,
+                                  const char *namespace, const char *name)
+{
+	char *key = text_print("%s %s/%s", resource, namespace, name);
+	const json_t *object = text_map_get(&pods->groups, key);
+
+	free(key);
+	return object;
+}
+
+static const json_t *object_of(const struct pods *pods, const struct unit *unit)
+{
+	if (!unit->is_group || !unit->group_resource)
+		return NULL;
+	return object_named(pods, unit->group_resource, unit->namespace,
+	                    strchr(unit->group_name, '/') + 1);
+}
 
 int64_t unit_least(const struct pods *pods, const struct unit *unit)
 {
@@ -10,19 +30,55 @@ int64_t unit_least(const struct pods *pods, const struct unit *unit)
 		return 1;
 	if (!unit->group_resource)
 		return unit->declared_least;
-	char *key = text_print("%s %s/%s", unit->group_resource, unit->namespace,
-	                       strchr(unit->group_name, '/') + 1);
-	const json_t *object = text_map_get(&pods->groups, key);
-	free(key);
+	const json_t *object = object_of(pods, unit);
 	return object ? pod_group_minimum(object) : 0;
 }
 
+struct pod_group_rank group_rank(const struct pods *pods, const struct unit *unit)
+{
+	return pod_group_rank(unit->group_resource, object_of(pods, unit));
+}
+
+int64_t group_priority(const struct pods *pods, const char *class)
+{
+	const json_t *object = object_named(pods, PODS_PRIORITY_CLASSES, "", class);
+
+	return object ? member_integer(object, "value") : pod_priority_of_name(class);
+}
+
+const json_t *group_of_owner(const struct pods *pods, const struct pod *pod,
+                             struct pod_group *group, bool *unknown)
+{
+	struct pod_owner owner;
+	bool whole;
+
+	*unknown = false;
+	*group = (struct pod_group){ 0 };
+	if (!pod_owner_read(pod->object, &owner))
+		return NULL;
+	const json_t *object = object_named(pods, owner.resource, pod->namespace, owner.name);
+	*unknown = !object;
+	if (!object)
+		return NULL;
+	const char *kind = strrchr(owner.resource, '/') + 1;
+	group->least = pod_owner_gang(owner.resource, object, owner.role, &whole);
+	if (group->least > 1 && whole)
+		snprintf(group->name, sizeof(group->name), "%s/%.200s", kind, owner.name);
+	else if (group->least > 1)
+		snprintf(group->name, sizeof(group->name), "%s/%.180s/%.80s", kind, owner.name,
+		         owner.role);
+	return object;
+}
+
 /* The key of its group among pods that have succeeded; NULL: it has none. */
-static char *group_key(const struct pod *pod)
+static char *group_key(const struct pods *pods, const struct pod *pod)
 {
 	struct pod_group group;
+	bool unknown;
 
 	pod_group_read(pod->object, &group);
+	if (!*group.name)
+		group_of_owner(pods, pod, &group, &unknown);
 	return *group.name ? text_print("%s %s", pod->namespace, group.name) : NULL;
 }
 
@@ -32,7 +88,7 @@ void group_note_success(struct pods *pods, struct pod *pod)
 
 	if (pod->succeeded || strcmp(phase, "Succeeded") != 0 || !pods_are_ours(pods, pod->object))
 		return;
-	char *key = group_key(pod);
+	char *key = group_key(pods, pod);
 	if (!key)
 		return;
 	pod->succeeded = key;

@@ -10,6 +10,8 @@
 #include "kube/pod.h"
 #include "kube/pod_gpus.h"
 #include "kube/pod_group.h"
+#include "kube/pod_owner.h"
+#include "kube/pod_volumes.h"
 #include "pods/pods.h"
 #include "json/member.h"
 
@@ -32,6 +34,7 @@ enum binding {
 
 struct unit;
 struct kube_node;
+struct kube_queue;
 
 /* A pod that was not deleted yet, or (gone) whose memory is not confirmed as free. */
 struct pod {
@@ -105,7 +108,8 @@ struct unit {
 
 struct use_of_class {
 	char *name;
-	json_t *sample; /* a pod that asks for it */
+	json_t *sample;  /* a pod that asks for it */
+	json_t *volumes; /* that such pods mount */
 	bool parts;
 	int64_t uses;
 	char *told; /* the lines that the core has */
@@ -140,6 +144,7 @@ struct pods {
 	struct text_map units;     /* struct unit by its key */
 	struct text_map succeeded; /* struct pod: the first of a group's that have succeeded */
 	struct text_map groups;    /* json_t * of PodGroups: "resource namespace/name" */
+	struct text_map queues;    /* struct kube_queue by name */
 	struct text_map classes;   /* struct use_of_class by name */
 	struct map jobs;           /* struct unit by job */
 	struct map serials;        /* struct unit */
@@ -155,6 +160,7 @@ struct pods {
 	size_t why_at;
 	int64_t vacant_count; /* units that wait for pods to be made again */
 	int64_t units_ms;     /* when units_time() last ran */
+	int64_t queues_ms;    /* when kube_queues_flush() last looked at them */
 	struct pods_figures figures;
 };
 
@@ -184,6 +190,8 @@ void node_uncross(struct pods *pods, struct kube_node *node);
 
 /* pods_class.c */
 void class_use(struct pods *pods, const char *name, const json_t *pod, bool parts);
+/* The volumes of the pod, to be given back with json_decref; NULL with a reason. */
+json_t *class_volumes(const struct pods *pods, const json_t *pod, struct error *error);
 void class_unuse(struct pods *pods, const char *name);
 void classes_flush(struct pods *pods);
 
@@ -219,6 +227,20 @@ void group_forget_success(struct pods *pods, struct pod *pod);
 int64_t group_succeeded(const struct pods *pods, const struct unit *unit, int64_t least);
 /* The job that it was bound for, and its place there, as its annotation says; 0: none. */
 int64_t pod_job_id(const json_t *object, int64_t *place);
+
+/* What the object of its group says of all pods; nothing if there is none. */
+struct pod_group_rank group_rank(const struct pods *pods, const struct unit *unit);
+/* The value of the PriorityClass, or of KAI's of that name; 0: there is none. */
+int64_t group_priority(const struct pods *pods, const char *class);
+/* The object of an owner that makes a gang of the pod, with the gang; NULL with `*unknown`: there
+ * is such an owner, and it is not known (yet). */
+const json_t *group_of_owner(const struct pods *pods, const struct pod *pod,
+                             struct pod_group *group, bool *unknown);
+
+/* pods_queue.c */
+void kube_queue_free(struct kube_queue *queue);
+/* Makes tenants of Queues, and changes those that differ. */
+void kube_queues_flush(struct pods *pods);
 
 /* pods_order.c */
 void order_forget(struct pods *pods, struct unit *unit, int place);

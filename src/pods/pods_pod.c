@@ -262,23 +262,11 @@ void pods_pod(struct pods *pods, enum reflector_event event, const json_t *objec
 /* What we cannot evaluate is 'no', and the pod says so. */
 static bool is_supported(const json_t *object, struct error *error)
 {
-	const json_t *spec = json_object_get(object, "spec"), *volume;
-	size_t i;
+	const json_t *spec = json_object_get(object, "spec");
 
-	if (json_array_size(json_object_get(spec, "resourceClaims")) > 0)
-		return error_set(error, ERROR_INVALID,
-		                 "spec.resourceClaims is not supported by this scheduler");
-	json_array_foreach(json_object_get(spec, "volumes"), i, volume)
-	{
-		static const char *const refused[] = { "persistentVolumeClaim", "ephemeral", NULL };
-		const char *kind = member_first(volume, refused);
-		if (kind)
-			return error_set(error, ERROR_INVALID,
-			                 "spec.volumes[%zu].%s is not supported by this scheduler: "
-			                 "it does not know which nodes can mount the volume",
-			                 i, kind);
-	}
-	return true;
+	return json_array_size(json_object_get(spec, "resourceClaims")) == 0 ||
+	       error_set(error, ERROR_INVALID,
+	                 "spec.resourceClaims is not supported by this scheduler");
 }
 
 void pod_take_in(struct pods *pods, struct pod *pod)

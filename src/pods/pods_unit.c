@@ -146,7 +146,10 @@ bool ask_read(const struct pods *pods, const json_t *object, struct ask *ask, st
 	pod_marks(object, &ask->marks);
 	bool parts = ask->gpus.kind == POD_GPU_FRACTION || ask->gpus.kind == POD_GPU_MEMORY;
 	pod_node_class(object, parts, &ask->node_class);
-	return true;
+	json_t *volumes = class_volumes(pods, object, error);
+	pod_volumes_class(volumes, &ask->node_class);
+	json_decref(volumes);
+	return volumes != NULL;
 }
 
 void ask_free(struct ask *ask)
@@ -196,15 +199,31 @@ static bool unit_ask(struct pods *pods, const struct unit *unit, struct ask *ask
 	return right;
 }
 
+/* The queue of KAI that the unit is in; "": none. */
+static const char *queue_of(const struct pods *pods, const struct unit *unit, const struct pod *pod)
+{
+	bool is_queue, unknown;
+	const char *named = pod_tenant(pod->object, &is_queue);
+	const char *of_group = group_rank(pods, unit).queue;
+	struct pod_group group;
+
+	if (!pods->settings.kai_queues || (*named && !is_queue))
+		return "";
+	if (*of_group || *named)
+		return *of_group ? of_group : named;
+	return pod_queue_label(group_of_owner(pods, pod, &group, &unknown));
+}
+
 /* The tenant whose namespaces include the pod's, as it asks or by default; NULL with a reason. */
-static const char *tenant_name(const struct pods *pods, const struct pod *pod, struct error *error)
+static const char *tenant_name(const struct pods *pods, const struct unit *unit,
+                               const struct pod *pod, struct error *error)
 {
 	bool queue;
 	const char *asked = pod_tenant(pod->object, &queue);
 	size_t size = strlen(pod->namespace);
 
-	if (*asked && queue && pods->settings.kai_queues)
-		return asked;
+	if (*queue_of(pods, unit, pod))
+		return queue_of(pods, unit, pod);
 	for (size_t i = 0; pods->settings.tenants[i]; i++) {
 		const char *pair = pods->settings.tenants[i];
 		bool its = strncmp(pair, pod->namespace, size) == 0 && pair[size] == '=';
@@ -229,31 +248,42 @@ static const char *tenant_name(const struct pods *pods, const struct pod *pod, s
 	return NULL;
 }
 
-static int64_t tenant_of(const struct pods *pods, const struct pod *pod, struct error *error)
+static int64_t tenant_of(const struct pods *pods, const struct unit *unit, const struct pod *pod,
+                         struct error *error)
 {
-	const char *name = tenant_name(pods, pod, error);
+	const char *name = tenant_name(pods, unit, pod, error);
 	int64_t id = name ? pods->port.tenant(pods->port.context, name) : 0;
 
 	if (name && !id)
-		error_set(error, ERROR_NOT_FOUND, "there is no tenant %.120s", name);
+		error_set(error, ERROR_NOT_FOUND, "there is no %s %.120s",
+		          *queue_of(pods, unit, pod) ? "queue, and no tenant," : "tenant", name);
 	return id;
 }
 
-static struct job_record job_of(const struct unit *unit, const struct ask *ask, int64_t tenant_id,
-                                int64_t least)
+static struct job_record job_of(const struct pods *pods, const struct unit *unit,
+                                const struct ask *ask, int64_t tenant_id, int64_t least)
 {
 	static const enum gpu_kind kinds[] = { GPU_NONE, GPU_WHOLE, GPU_FRACTION, GPU_MEMORY };
 	const struct pod *pod = unit->tasks[0].pod;
 	const struct pod_gpus *gpus = &ask->gpus;
+	const struct pod_group_rank rank = group_rank(pods, unit);
+	int64_t priority = pod_priority(pod->object);
+	bool preemptible = pod_is_preemptible(pod->object);
 
+	if (*rank.priority_class) {
+		priority = group_priority(pods, rank.priority_class);
+		preemptible = priority < POD_PREEMPTIBLE_BELOW;
+	}
+	if (rank.preemptible >= 0)
+		preemptible = rank.preemptible;
 	return (struct job_record){
 		.tenant_id = tenant_id,
 		.gpu_models = "",
 		.node_labels = "",
 		.user = "",
 		.idempotency_key = unit->job_key,
-		.priority = pod_priority(pod->object),
-		.preemptible = pod_is_preemptible(pod->object),
+		.priority = min64(max64(priority, INT32_MIN), INT32_MAX),
+		.preemptible = preemptible,
 		.gpu_kind = (int32_t)kinds[gpus->kind],
 		.gpu_count = (int32_t)(gpus->kind == POD_GPU_NONE ? 0 : gpus->count),
 		.fraction = (int32_t)(gpus->kind == POD_GPU_FRACTION ? gpus->fraction : 0),
@@ -307,7 +337,7 @@ static void submit(struct pods *pods, struct unit *unit, int64_t least)
 	struct ask ask = { 0 };
 	struct error error = { 0 };
 	const struct pod *pod = unit->tasks[0].pod;
-	int64_t tenant_id = tenant_of(pods, pod, &error);
+	int64_t tenant_id = tenant_of(pods, unit, pod, &error);
 
 	if (!tenant_id || !unit_ask(pods, unit, &ask, &error)) {
 		unit_refused(pods, unit, error.text);
@@ -327,7 +357,7 @@ static void submit(struct pods *pods, struct unit *unit, int64_t least)
 	char *payload = payload_of(unit);
 	char *name = text_print("%.63s/%.180s", pod->namespace,
 	                        unit->is_group ? unit->group_name : pod->name);
-	command.submit.job = job_of(unit, &ask, tenant_id, least);
+	command.submit.job = job_of(pods, unit, &ask, tenant_id, least);
 	command.submit.job.payload = payload;
 	command.submit.job.name = name;
 	unit->state = UNIT_ASKED;
@@ -516,6 +546,7 @@ static void join_group(struct pods *pods, struct pod *pod, const struct pod_grou
 		unit->declared_least = group->least;
 	}
 	if (unit->state == UNIT_GATHERING) {
+		unit->declared_least = group->least;
 		append_pod(pods, unit, pod);
 		unit->retry_ms = 0;
 	} else if (open_place(unit) >= 0) {
@@ -530,8 +561,18 @@ static void join_group(struct pods *pods, struct pod *pod, const struct pod_grou
 void unit_join(struct pods *pods, struct pod *pod)
 {
 	struct pod_group group;
+	bool unknown = false;
 
 	pod_group_read(pod->object, &group);
+	if (!*group.name)
+		group_of_owner(pods, pod, &group, &unknown);
+	if (unknown) {
+		say_waits(pods, pod, "Gathering",
+		          "its owner is not known to this scheduler: may it read objects of that "
+		          "kind?");
+		pod_arrives(pods, pod);
+		return;
+	}
 	if (*group.name)
 		join_group(pods, pod, &group);
 	else

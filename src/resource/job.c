@@ -3,7 +3,7 @@
 
 static const struct words notify_words =
     WORDS("started", "completed", "failed", "preempted", "cancelled");
-static const struct words standard_input_words = WORDS("none", "first", "all");
+static const struct words standard_input_words = WORDS("none", "first", "all", "terminal");
 static const struct words gpu_sharing_words = WORDS("none", "whole", "fraction", "memory");
 
 /* clang-format off */

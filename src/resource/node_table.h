@@ -52,6 +52,9 @@ FIELD(claimed_memory, .label = "Claimed", .help = "Memory promised to tasks that
 	.kind = VALUE_INTEGER, .unit = UNIT_MIB)
 FIELD(foreign_memory, .label = "External", .help = "Memory that others use",
 	.kind = VALUE_INTEGER, .unit = UNIT_MIB)
+FIELD(unexplained_memory, .label = "Unexplained",
+	.help = "External memory that no process explains and that came while tasks ran there",
+	.kind = VALUE_INTEGER, .unit = UNIT_MIB, STORED(RECORD_GPU, struct gpu_record, unexplained_mib))
 FIELD(overhead_memory, .label = "Overhead", .help = "Memory that the driver keeps",
 	.kind = VALUE_INTEGER, .unit = UNIT_MIB)
 FIELD(share, .label = "Share", .help = "The reserved share of the GPU, from 0 to 1",

@@ -109,6 +109,8 @@ static void make_notify(struct wiring *wiring, const struct config *config)
 	wiring->notify = (struct notify_settings){
 		.webhook = or_null(config->notifications.webhook),
 		.secret = or_null(config->notifications.webhook_secret),
+		.billing_webhook = or_null(config->notifications.billing_webhook),
+		.billing_secret = or_null(config->notifications.billing_secret),
 		.email = or_null(config->notifications.email),
 		.smtp_host = or_null(config->notifications.smtp_host),
 		.smtp_port = config->notifications.smtp_port,
@@ -143,7 +145,9 @@ static void make_service(struct wiring *wiring, const struct config *config)
 		.secret_keys = wiring->secret_keys,
 		.check_possible = config->scheduler.check_possible,
 		.direct_leases = config->models.direct_leases,
+		.session_idle_ms = config->sessions.idle_minutes * 60000,
 		.job_recipients = config->notifications.job_recipients,
+		.job_recipients_only = config->notifications.job_recipients_only,
 		.allow_private_webhooks = config->notifications.allow_private_addresses,
 		.allow_unix_user = config->auth.enable || config->auth.allow_open_unix_user,
 		.default_limit = config->api.page_size,

@@ -32,6 +32,7 @@ struct websocket {
 	int64_t counted_ms, pinged_ms, closing_ms;
 	bool is_closing; /* a close frame was sent */
 	bool wants_writable;
+	bool hurries; /* messages do not wait for company */
 };
 
 static const struct connection_protocol websocket_protocol;
@@ -326,6 +327,11 @@ static bool has_room(struct websocket *socket, size_t size)
 	return false;
 }
 
+void websocket_hurry(struct websocket *socket)
+{
+	socket->hurries = true;
+}
+
 bool websocket_send(struct websocket *socket, struct shared *frame)
 {
 	struct connection *connection = socket->connection;
@@ -333,7 +339,10 @@ bool websocket_send(struct websocket *socket, struct shared *frame)
 	if (!has_room(socket, frame->size))
 		return false;
 	output_share(&connection->output, shared_hold(frame), shared_text(frame));
-	connection_gather(connection);
+	if (socket->hurries)
+		connection_touch(connection);
+	else
+		connection_gather(connection);
 	return true;
 }
 

@@ -22,6 +22,8 @@ struct websocket_events {
  * are to be checked before, in exchange->authority and exchange->headers. */
 struct websocket *websocket_accept(struct exchange *exchange, const struct websocket_events *events,
                                    void *context, const char *protocol);
+/* What is sent leaves at the end of the round, and does not wait for other messages. */
+void websocket_hurry(struct websocket *socket);
 void *websocket_context(const struct websocket *socket);
 
 /* A message as it goes over the wire, to be sent to any number of websockets. From any

@@ -1,12 +1,18 @@
 """Jobs in containers, by podman, of an image that is made here."""
 
 import os
+import pathlib
 import shutil
 import subprocess
+import sys
 import tarfile
 
 import pytest
 from processes import alive
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cli"))
+
+from cli import Cli, program
 
 IMAGE = f"localhost/gpu-scheduler-test-{os.getpid()}:1"
 BUSYBOX = shutil.which("busybox")
@@ -71,6 +77,27 @@ def test_a_container_that_ignores_sigterm_is_gone_after_cancel(cluster, image, t
     cluster.await_state(job, "cancelled")
     cluster.wait(lambda: not alive(marker))
     cluster.wait(lambda: agent.name not in containers())
+
+
+def test_a_session_runs_in_the_container_of_its_task(cluster, image):
+    agent = cluster.agent()
+    job = cluster.submit("sleep 1000", image=image, gpu_count=1, environment={"COLOUR": "blue"})
+    cluster.await_state(job, "running")
+    cluster.wait(lambda: agent.name in containers(), 60)
+    environment = Cli(cluster.directory, cluster.scheduler.url).environment()
+    script = "ls /; echo $COLOUR $CUDA_VISIBLE_DEVICES; exit 9"
+
+    def inside():
+        """The container may be there before it runs."""
+        done = subprocess.run([program(), "exec", job, "--", "/bin/sh", "-c", script], text=True,
+                              capture_output=True, env=environment, timeout=120)
+        return done if done.returncode == 9 else None
+
+    done = cluster.wait(inside)
+    assert "usr" not in done.stdout.split(), done
+    assert f"blue {agent.uuid(0)}" in done.stdout, done
+    cluster.scheduler.delete(f"/api/v1/jobs/{job}")
+    cluster.await_state(job, "cancelled")
 
 
 def containers():

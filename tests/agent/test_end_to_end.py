@@ -166,6 +166,22 @@ def test_foreign_memory_is_accounted(cluster):
     assert cluster.await_state(job, "completed", "failed")["state"] == "completed"
 
 
+def test_memory_that_no_process_explains_is_shown_and_told(cluster):
+    agent = cluster.agent(gpus="1x80G")
+    job = cluster.submit("sleep 1000", gpu_memory_mb=1000)
+    cluster.await_state(job, "running")
+    agent.control("0 lingers 5000\n")
+    seen = cluster.wait(lambda: [g for g in [gpu(cluster, agent.name)] if g["unexplained_memory"]])[0]
+    assert seen["unexplained_memory"] == seen["foreign_memory"] == 5000
+    said = cluster.wait(lambda: cluster.job(job)["message"])
+    assert said.startswith("task 0: 5000 MiB of GPU")
+    events = cluster.scheduler.get(f"/api/v1/jobs/{job}/events").json()["events"]
+    assert "task_unexplained" in [event["type"] for event in events]
+    agent.control("")
+    cluster.wait(lambda: gpu(cluster, agent.name)["unexplained_memory"] == 0)
+    assert cluster.job(job)["state"] == "running"
+
+
 def test_jobs_wait_for_those_that_they_depend_on(cluster, tmp_path):
     cluster.agent(gpus="4x80G")
     trace = tmp_path / "trace"

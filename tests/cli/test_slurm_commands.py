@@ -204,8 +204,6 @@ def test_reports_and_ping(slurm):
     (["sbatch", "--wrap", "true", "-d", "singleton"], "afterok:ID"),
     (["sbatch", "--wrap", "true", "--gress=gpu:1"], "did you mean --gres?"),
     (["sbatch", "/no/such/file"], "cannot open /no/such/file"),
-    (["srun", "--pty", "bash"], "--pty is not supported"),
-    (["salloc"], "srun COMMAND"),
     (["sreport", "user", "top"], "gpu-cli report"),
     (["scontrol", "reconfigure"], "is not supported"),
     (["squeue", "-t", "SLEEPING"], "invalid state 'SLEEPING'"),

@@ -213,6 +213,8 @@ def test_a_model_is_asked_and_its_queue_is_shown(tmp_path):
             thread.start()
         await_true(lambda: sum(one["requests"] for one in model("busy").get("waiting_tenants", [])) == 3)
         assert model("busy")["oldest_wait_ms"] is not None
+        await_true(lambda: [one["active_requests"] for one in cluster.scheduler.get("/api/v1/scheduler/slots").json()
+                            if one["model_id"] == models["busy"]] == [1])
         pictures = os.environ.get("DASHBOARD_PICTURES")
         found = walk("models", url=cluster.scheduler.url, model=models["free"], busy=models["busy"],
                      **({"pictures": pictures} if pictures else {}))

@@ -16,7 +16,7 @@ from cluster import Cluster
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/**/*.md")])
-LANGUAGES = {"sh", "text", "console", "yaml", "json", "sql", "c", "http", "python", "ini"}
+LANGUAGES = {"sh", "text", "console", "yaml", "json", "sql", "c", "http", "python", "ini", "js"}
 FENCE = re.compile(
     r"^(?:<!-- not run: (?P<reason>[^\n]*?) -->\n+)?```(?P<language>\w*)\n(?P<text>.*?)^```$",
     re.MULTILINE | re.DOTALL)

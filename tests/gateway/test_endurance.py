@@ -167,6 +167,7 @@ def test_no_stream_is_cut_by_take_overs_on_postgresql(pair, make_gateway, tmp_pa
             # The new one knows what is in flight, and so holds the slot.
             pair.wait(lambda: (pair.node(pair.agents[0].name) or {}).get("reported"))
             await_true(lambda: pair.scheduler.get(f"/api/v1/models/{model}").json()["active_requests"] >= STREAMS)
+            await_true(lambda: [slot["active_requests"] for slot in slots(pair)] == [STREAMS])
             assert gateway.metric("in_flight") == STREAMS
             assert served == [slot["id"] for slot in slots(pair)]
     finally:

@@ -20,6 +20,12 @@ RIGHTS = [
     ([""], ["nodes", "pods", "namespaces"], ["list", "watch"]),
     (["scheduling.k8s.io", "scheduling.run.ai", "scheduling.x-k8s.io",
       "scheduling.volcano.sh"], ["podgroups"], ["list", "watch"]),
+    ([""], ["persistentvolumes", "persistentvolumeclaims"], ["list", "watch"]),
+    (["scheduling.k8s.io"], ["priorityclasses"], ["list", "watch"]),
+    (["scheduling.run.ai"], ["queues"], ["list", "watch"]),
+    (["jobset.x-k8s.io"], ["jobsets"], ["list", "watch"]),
+    (["kubeflow.org"], ["pytorchjobs", "mpijobs"], ["list", "watch"]),
+    (["ray.io"], ["rayclusters"], ["list", "watch"]),
     ([""], ["pods"], ["get", "delete"]),
     ([""], ["pods/binding", "pods/eviction"], ["create"]),
     ([""], ["pods/status"], ["patch"]),
@@ -71,6 +77,14 @@ class ControlPlane:
 
     def down(self):
         subprocess.run([HERE / "kube-down", self.directory], check=True, timeout=120)
+
+    @staticmethod
+    def program(name):
+        """Of those that kube-up has built: 'kubectl'."""
+        done = subprocess.run([HERE / "kube-up", "--build-only"], check=True, timeout=120,
+                              env=os.environ | {"KUBE_FIND_ONLY": "yes"},
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        return pathlib.Path(done.stdout.strip()) / name
 
     def pid(self, name):
         return int((self.directory / "run" / f"{name}.pid").read_text())

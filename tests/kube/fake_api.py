@@ -14,7 +14,9 @@ import h2.connection
 import h2.events
 import h2.exceptions
 
-KINDS = {"namespaces": "Namespace", "nodes": "Node", "pods": "Pod"}
+KINDS = {"namespaces": "Namespace", "nodes": "Node", "pods": "Pod",
+         "persistentvolumes": "PersistentVolume",
+         "persistentvolumeclaims": "PersistentVolumeClaim"}
 
 
 class Refused(Exception):
@@ -71,6 +73,11 @@ class FakeApi:
             self.objects[resource][self.key(item)] = item
             self.record(resource, "ADDED", item)
             return copy.deepcopy(item)
+
+    def replace(self, resource, item):
+        with self.lock:
+            self.objects[resource][self.key(item)] = item
+            self.change(resource, item)
 
     def change(self, resource, item):
         self.record(resource, "MODIFIED", item)

@@ -65,17 +65,22 @@ def write_kubeconfig(api, directory):
 class Pods:
     """A scheduler that watches an API server."""
 
-    def __init__(self, api, directory, kubeconfig, **settings):
+    def __init__(self, api, directory, kubeconfig, arguments=(), **settings):
         self.api = api
         self.scheduler = Scheduler(
-            directory / "scheduler", "--kubernetes", "--kubeconfig", kubeconfig,
+            directory / "scheduler", "--kubernetes", "--kubeconfig", kubeconfig, *arguments,
             sections={"kubernetes": {"default_tenant": "everyone", "force_release_ms": 500,
                                      "replace_ms": 60000, **settings}})
         self.scheduler.post("/api/v1/tenants", {"name": "everyone"})
 
     def await_bound(self, prefix, count):
-        await_that(lambda: len(self.api.bound(prefix)) == count,
-                   f"{count} bound pods {prefix}*")
+        try:
+            await_that(lambda: len(self.api.bound(prefix)) == count,
+                       f"{count} bound pods {prefix}*")
+        except AssertionError as failure:
+            told = {pod["metadata"]["name"]: pod["status"].get("conditions")
+                    for pod in self.api.pods() if not pod["spec"].get("nodeName")}
+            raise AssertionError(f"{failure}; not bound: {told}") from failure
 
     def job_of(self, name):
         jobs = self.scheduler.get(

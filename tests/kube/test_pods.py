@@ -42,8 +42,8 @@ def test_23_of_24_pods_of_2000_mib_fit_and_the_last_says_how_much_it_misses(api,
     pods.await_bound("m-", 23)
     [late] = [p["metadata"]["name"] for p in api.pods() if not p["spec"].get("nodeName")]
     await_that(lambda: "1932 MiB short" in unschedulable(api, late), "the number that was short")
-    events = [e for e in api.events if e["regarding"]["name"] == late]
-    assert events and events[0]["reason"] == "FailedScheduling"
+    await_that(lambda: any(e["reason"] == "FailedScheduling" and e["regarding"]["name"] == late
+                           for e in api.events), "an event")
     # One that ends makes room.
     api.finish_pod(api.bound("m-")[0]["metadata"]["name"])
     pods.await_bound("m-", 24)
@@ -259,8 +259,45 @@ def test_a_volume_that_cannot_be_judged_is_named(api, start):
     start()
     api.create("pods", pod("p", 1, volumes=[
         {"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]))
-    await_that(lambda: "spec.volumes[0].persistentVolumeClaim" in unschedulable(api, "p"),
+    await_that(lambda: "its claim data does not exist" in unschedulable(api, "p"),
                "an explanation")
+
+
+def volume(name, zone):
+    return {"metadata": {"name": name}, "spec": {"nodeAffinity": {"required": {
+        "nodeSelectorTerms": [{"matchExpressions": [
+            {"key": "zone", "operator": "In", "values": [zone]}]}]}}}}
+
+
+def test_a_pod_goes_where_its_bound_volume_is_and_waits_until_it_is_bound(api, start):
+    for name in "ab":
+        api.create("nodes", node(name, zone=f"zone-{name}"))
+    pods = start()
+    api.create("persistentvolumes", volume("disk", "zone-b"))
+    claim = api.create("persistentvolumeclaims", {
+        "metadata": {"name": "data", "namespace": "default"}, "spec": {},
+        "status": {"phase": "Pending"}})
+    api.create("pods", pod("p", 1, volumes=[
+        {"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]))
+    await_that(lambda: "its claim data is not bound" in unschedulable(api, "p"),
+               "an explanation")
+    claim["spec"]["volumeName"], claim["status"]["phase"] = "disk", "Bound"
+    api.replace("persistentvolumeclaims", claim)
+    pods.await_bound("p", 1)
+    assert api.pod("p")["spec"]["nodeName"] == "b"
+
+
+def test_a_pod_that_never_preempts_waits_for_one_of_a_lower_priority(api, start):
+    api.create("nodes", node("a", 1))
+    pods = start()
+    api.create("pods", pod("low", 1, owner="set", priority=10))
+    pods.await_bound("low", 1)
+    api.create("pods", pod("patient", 1, priority=90, preemptionPolicy="Never"))
+    await_that(lambda: unschedulable(api, "patient"), "an explanation")
+    assert [p["metadata"]["name"] for p in api.bound()] == ["low"]
+    api.create("pods", pod("urgent", 1, priority=90))
+    pods.await_bound("urgent", 1)
+    assert not api.bound("patient")
 
 
 def test_nodes_of_kubernetes_take_no_other_jobs(api, start):
@@ -343,7 +380,8 @@ def test_a_pod_gives_way_where_another_scheduler_bound_one_at_the_same_time(api,
     theirs["status"] = {"phase": "Running"}
     api.create("pods", theirs)
     await_that(lambda: api.pod("ours") is None, "an eviction")
-    assert any(event["reason"] == "CrossedBinding" for event in api.events)
+    await_that(lambda: any(event["reason"] == "CrossedBinding" for event in api.events),
+               "an event")
     api.create("pods", pod("ours-again", 2, owner="set"))
     await_that(lambda: unschedulable(api, "ours-again"), "an explanation")
     api.finish_pod("theirs")

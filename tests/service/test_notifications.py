@@ -317,6 +317,21 @@ def test_jobs_name_recipients_only_where_that_is_allowed(tmp_path):
         one.kill()
 
 
+def test_recipients_of_jobs_are_of_the_domains_that_are_allowed(tmp_path):
+    one = Scheduler(tmp_path, sections={"notifications": {
+        "job_recipients_only": "example.org, ops@example.com", "allow_private_addresses": True}})
+    try:
+        tenant = one.post("/api/v1/tenants", {"name": "lab"}).json()["id"]
+        job = {"tenant_id": tenant, "command": ["true"], "hold": True}
+        for good in ("a@example.org", "b@Lab.Example.ORG", "ops@example.com", "https://hook.example.org/x"):
+            assert one.post("/api/v1/jobs", job | {"notify": [good]}).status == 201, good
+        for bad in ("a@example.com", "a@badexample.org", "a@example.org.net", "https://example.com/example.org"):
+            answer = one.post("/api/v1/jobs", job | {"notify": ["a@example.org", bad]})
+            assert answer.status == 403 and "job_recipients_only" in answer.json()["error"], bad
+    finally:
+        one.kill()
+
+
 def test_a_large_array_has_no_recipients_of_its_own(tmp_path):
     one = Scheduler(tmp_path)
     try:

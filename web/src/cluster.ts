@@ -88,6 +88,7 @@ function differs(a: Gpu, b: Gpu): boolean {
     a.used_memory !== b.used_memory ||
     a.free_memory !== b.free_memory ||
     a.foreign_memory !== b.foreign_memory ||
+    a.unexplained_memory !== b.unexplained_memory ||
     a.total_memory !== b.total_memory ||
     a.hot !== b.hot ||
     a.over !== b.over ||

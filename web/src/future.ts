@@ -1,5 +1,6 @@
 // future.ts - what is expected on the GPUs: the ends of running jobs and promised starts
 import { millis, seconds } from "./format";
+import type { Window } from "./resources";
 import type { Decision, Job, Span } from "./types";
 
 /** How long a promised job without an expected duration is drawn. */
@@ -10,6 +11,31 @@ function takesOf(job: Job): number | null {
   const predicted = seconds(job.estimated_duration);
   if (predicted && job.prediction_confidence >= 0.1) return predicted;
   return job.estimated_runtime_minutes ? job.estimated_runtime_minutes * 60 : null;
+}
+
+/** Windows on the GPUs that they cover, as they are open or come next. */
+export function windowSpans(
+  windows: readonly Window[],
+  gpus: readonly { uuid: string; node: string }[],
+): Span[] {
+  return windows.flatMap((window) => {
+    const { next_start: from, next_end: to } = window;
+    if (!from || !to) return [];
+    const on = gpus.filter(
+      (gpu) => window.gpus.includes(gpu.uuid) || window.nodes.includes(gpu.node),
+    );
+    return on.map((gpu) => ({
+      gpu: gpu.uuid,
+      node: gpu.node,
+      index: 0,
+      memory_mb: 0,
+      name: `${window.maintenance ? "maintenance" : "reserved"}: ${window.name}`,
+      ...(window.tenant_id ? { tenant_id: window.tenant_id } : {}),
+      from,
+      to,
+      expected: true,
+    }));
+  });
 }
 
 /** Spans behind `now`: they are marked as expected. */

@@ -174,8 +174,8 @@ export interface Job {
   on_lease_loss: "keep" | "stop";
   /** Whether its GPU memory may go to host memory for a while: once its program came back on such a GPU (auto, or else as the setting suspend says), always, or never. */
   suspend: "auto" | "always" | "never";
-  /** Which tasks have a standard input, written through the service while they run: none, the first, or all; gpu-cli run passes on its own. */
-  standard_input?: "none" | "first" | "all";
+  /** Which tasks have a standard input, written through the service while they run: none, the first, or all; gpu-cli run passes on its own. terminal: the first has a terminal, which sessions attach to. */
+  standard_input?: "none" | "first" | "all" | "terminal";
   /** Who is told about this job beside its tenant's recipients: mail addresses, and URLs that are posted to, such as Slack's. */
   notify?: string[];
   /** What those in notify are told (default: completed, failed and cancelled). */
@@ -298,6 +298,10 @@ export interface Tenant {
   max_queued_jobs: number | null;
   /** GPUs that it is guaranteed; -1 is unlimited, null guarantees nothing. */
   quota_gpus: number | null;
+  /** GPUs that it is guaranteed at the least where the quota follows use. */
+  quota_gpus_least: number;
+  /** GPUs that it is guaranteed at most where the quota follows use (scheduler.quota_follow_days); null: it does not. */
+  quota_gpus_most: number | null;
   /** CPU cores that it is guaranteed. */
   quota_cpu_cores: number | null;
   /** Host memory that it is guaranteed. */
@@ -616,6 +620,8 @@ export interface Gpu {
   claimed_memory: number;
   /** Memory that others use. */
   foreign_memory: number;
+  /** External memory that no process explains and that came while tasks ran there. */
+  unexplained_memory: number;
   /** Memory that the driver keeps. */
   overhead_memory: number;
   /** The reserved share of the GPU, from 0 to 1. */
@@ -933,6 +939,8 @@ export interface UsageIncludingChildren {
 
 /** What a tenant itself used in a period. */
 export interface Report {
+  /** Of the line: the same whenever the same period of the same tenant is exported. */
+  id: string;
   /** The tenant. */
   tenant_id: string;
   /** The tenant's name. */
@@ -1037,6 +1045,26 @@ export interface Window {
   user: string;
   /** When it was made. */
   created_at: string;
+}
+
+/** A quota of GPUs, and what is proposed instead. */
+export interface Quota {
+  /** The tenant. */
+  tenant_id: string;
+  /** The tenant's name. */
+  tenant: string | null;
+  /** GPUs that it and the tenants below it held on average, by decayed time. */
+  used_gpus: number;
+  /** GPUs that it is guaranteed; -1 is unlimited, null guarantees nothing. */
+  quota_gpus: number | null;
+  /** GPUs that it could be guaranteed instead. */
+  proposed_gpus: number;
+  /** The lower bound of what is proposed. */
+  quota_gpus_least: number;
+  /** The upper bound; null: it has none, and its quota does not follow. */
+  quota_gpus_most: number | null;
+  /** True if its quota follows use where scheduler.quota_follow_days is set. */
+  follows: boolean;
 }
 
 /** A field of a form. Ranges of decimals are multiplied by 10 to the power of `digits`. */
@@ -1715,6 +1743,32 @@ export const tenantFields: Field[] = [
     kind: "decimal",
     unit: "GPUs",
     also: ["unlimited"],
+    digits: 3,
+    least: 0,
+    most: 1099511627776,
+    initial: "null",
+    setter: "any_time",
+    section: "limits",
+  },
+  {
+    name: "quota_gpus_least",
+    label: "Quota GPUs, least",
+    help: "GPUs that it is guaranteed at the least where the quota follows use",
+    kind: "decimal",
+    unit: "GPUs",
+    digits: 3,
+    least: 0,
+    most: 1099511627776,
+    initial: "0",
+    setter: "any_time",
+    section: "limits",
+  },
+  {
+    name: "quota_gpus_most",
+    label: "Quota GPUs, most",
+    help: "GPUs that it is guaranteed at most where the quota follows use (scheduler.quota_follow_days); null: it does not",
+    kind: "decimal",
+    unit: "GPUs",
     digits: 3,
     least: 0,
     most: 1099511627776,

@@ -32,6 +32,7 @@ export interface Gpu {
   releasing_memory: number;
   claimed_memory: number;
   foreign_memory: number;
+  unexplained_memory: number;
   overhead_memory: number;
   share: number;
   available: boolean;

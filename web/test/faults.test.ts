@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { PLAIN, line, plain } from "../src/ansi";
 import { type NodeCell, nodes as known, takeAll } from "../src/cluster";
-import { future } from "../src/future";
+import { future, windowSpans } from "../src/future";
 import { type TenantTrack, type Values, beginning, largest } from "../src/history";
 import { wasted } from "../src/idle";
 import { attempts, confidence, expectedEnd, stretches } from "../src/life";
@@ -14,7 +14,7 @@ import { runsOf } from "../src/parts/output";
 import { changes, textOf } from "../src/parts/resource-form";
 import { type Column, nextOrder, sorted } from "../src/parts/table";
 import { ordered, problems, racks, summed } from "../src/problems";
-import { type Field, jobFields, tenantFields } from "../src/resources";
+import { type Field, type Window, jobFields, tenantFields } from "../src/resources";
 import { looksComplete } from "../src/state";
 import type { Decision, Gpu, Job, Node, Run, Span } from "../src/types";
 import { firstTask, lastPlaces } from "../src/views/job";
@@ -260,6 +260,30 @@ test("a job that can never run is warned of before it is sent", () => {
   assert.match(warnings({ gpu_count: 1, gpu_model: "RTX9999" }, all)[0] ?? "", /can never run/);
   assert.match(warnings({ gpu_count: 1, node_labels: { gpu: "none" } }, all)[0] ?? "", /No node/);
   assert.deepEqual(warnings({ gpu_count: 1, gpu_model: "H100|A100" }, all), []);
+});
+
+test("the timeline has windows, on the GPUs that they cover", () => {
+  const window = {
+    name: "driver",
+    maintenance: true,
+    nodes: ["a"],
+    gpus: ["g3"],
+    next_start: "2026-01-01T10:00:00Z",
+    next_end: "2026-01-01T11:00:00Z",
+  } as unknown as Window;
+  const gpus = [
+    { uuid: "g1", node: "a" },
+    { uuid: "g2", node: "b" },
+    { uuid: "g3", node: "b" },
+  ];
+  const spans = windowSpans([window, { ...window, next_start: null }], gpus);
+  assert.deepEqual(
+    spans.map((span) => [span.gpu, span.name, span.to, span.expected]),
+    [
+      ["g1", "maintenance: driver", window.next_end, true],
+      ["g3", "maintenance: driver", window.next_end, true],
+    ],
+  );
 });
 
 test("the timeline has the future: expected ends and promised starts", () => {

@@ -22,12 +22,14 @@
 #include "agent/keeper/input.h"
 #include "agent/keeper/keeper_child.h"
 #include "agent/keeper/keeper_proxy.h"
+#include "agent/keeper/sessions.h"
 #include "base/clock.h"
 #include "base/number.h"
 
 #define EXIT_NOT_RUN 127
 #define EXIT_TIMEOUT 124
 #define HOOK_MS 60000
+#define LAST_OUTPUT_MS 2000    /* for clients of sessions, when the work has ended */
 #define LEASE_LOOK_MS 1000     /* it may be told to end earlier than it was before */
 #define RUNTIME_MARGIN_MS 1000 /* the agent, if there is one, goes first */
 #define EXIT_LINE "exited %d %" PRId64 " %" PRId64 " %" PRId64 " %d %" PRId64 " %d"
@@ -42,6 +44,8 @@ struct keeper {
 	                        */
 	struct output_writer output, error_output;
 	struct input_relay input;
+	struct sessions sessions;
+	int64_t sessions_ms; /* when they want to be looked at */
 	pid_t pid;
 	pid_t proxy;  /* before a model's server; 0: none */
 	pid_t looker; /* for checkpoints; 0: none */
@@ -184,6 +188,8 @@ static void reap(struct keeper *keeper)
 	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
 		if (pid == keeper->proxy)
 			lose_proxy(keeper);
+		if (sessions_reaped(&keeper->sessions, pid, status))
+			keeper->sessions_ms = 0;
 		if (pid != keeper->pid)
 			continue;
 		keeper->exited = true;
@@ -250,10 +256,14 @@ static void wait_for_events(struct keeper *keeper, int64_t until_ms)
 		                    .events = POLLIN },
 		                  input_relay_poll(&keeper->input),
 		                  { .fd = keeper->errors[0], .events = POLLIN } };
-	nfds_t count = keeper->spec.errors_apart ? 5 : 4;
-	int64_t wait_ms = until_ms == INT64_MAX ? -1 : max64(until_ms - clock_boot_ms(), 0);
+	nfds_t count = keeper->spec.errors_apart ? 5 : 4, all;
+	struct pollfd *polls = sessions_poll(&keeper->sessions, count, &all);
 
-	poll(files, count, (int)min64(wait_ms, 60000));
+	memcpy(polls, files, count * sizeof(*files));
+	until_ms = min64(until_ms, keeper->sessions_ms);
+	int64_t wait_ms = until_ms == INT64_MAX ? -1 : max64(until_ms - clock_boot_ms(), 0);
+	poll(polls, all, (int)min64(wait_ms, 60000));
+	keeper->sessions_ms = sessions_move(&keeper->sessions);
 }
 
 static void stop_looking(struct keeper *keeper)
@@ -331,12 +341,28 @@ static void clean_up(struct keeper *keeper)
 	cgroup_free(&beside);
 }
 
+/* Sessions end with the work. Their clients get the last output, if they read. */
+static void finish_sessions(struct keeper *keeper)
+{
+	int64_t end_ms = clock_boot_ms() + LAST_OUTPUT_MS;
+
+	sessions_end(&keeper->sessions);
+	keeper->sessions_ms = sessions_move(&keeper->sessions);
+	while (sessions_are_busy(&keeper->sessions) && clock_boot_ms() < end_ms) {
+		wait_for_events(keeper, end_ms);
+		reap(keeper);
+	}
+	sessions_close(&keeper->sessions);
+}
+
 /* Whatever the first process left behind ends with it. */
 static void clear(struct keeper *keeper)
 {
 	const struct spec *spec = &keeper->spec;
 
+	sessions_foresee_end(&keeper->sessions);
 	empty_group(keeper, &spec->group);
+	finish_sessions(keeper);
 	clean_up(keeper);
 	if (spec->epilog)
 		keeper_child_hook(spec, spec->epilog, keeper->out[1], HOOK_MS);
@@ -398,24 +424,39 @@ static bool open_input(struct keeper *keeper, int *in)
 	return *in >= 0;
 }
 
+/* The files of the work's command: a terminal is all of them. */
+static bool open_files(struct keeper *keeper, int *in, int *out, int *errors)
+{
+	*out = keeper->out[1];
+	*errors = keeper->errors[1];
+	sessions_open(&keeper->sessions, &keeper->spec);
+	if (!keeper->spec.terminal)
+		return open_input(keeper, in);
+	*in = *out = *errors = sessions_open_main(&keeper->sessions, &keeper->output);
+	if (*in < 0)
+		tell(keeper->report, "refused a terminal cannot be opened: %s", strerror(errno));
+	return *in >= 0;
+}
+
 static bool keeper_launch(struct keeper *keeper)
 {
 	struct error error = { 0 };
 	enum child_fault fault = CHILD_NO_FAULT;
-	int in, network = -1;
+	int in, out, errors, network = -1;
 
 	if (!keeper->spec.arguments[0]) {
 		keeper_fail(keeper, keeper->spec.failure ? keeper->spec.failure
 		                                         : "there is no command to run");
 		return false;
 	}
-	if (!open_input(keeper, &in))
+	if (!open_files(keeper, &in, &out, &errors))
 		return false;
 	bool has_proxy = start_proxy(keeper, &network);
 	keeper->started_ms = clock_boot_ms();
 	if (has_proxy)
-		keeper->pid = keeper_child_start(&keeper->spec, in, keeper->out[1],
-		                                 keeper->errors[1], network, &fault, &error);
+		keeper->pid =
+		    keeper_child_start(&keeper->spec, in, out, errors, network, &fault, &error);
+	sessions_main_started(&keeper->sessions, keeper->pid);
 	if (in >= 0)
 		close(in);
 	if (network >= 0)
@@ -468,7 +509,9 @@ int keeper_main(const char *spec_file, const char *report_file, const char *stat
 	struct keeper keeper = { .status = atoi(status_file),
 		                 .output = { .fd = -1 },
 		                 .error_output = { .fd = -1 },
-		                 .input = { .from = -1, .to = -1 } };
+		                 .input = { .from = -1, .to = -1 },
+		                 .sessions = { .listener = -1 },
+		                 .sessions_ms = INT64_MAX };
 	struct error error = { 0 };
 
 	keeper.report = atoi(report_file);
@@ -492,5 +535,6 @@ int keeper_main(const char *spec_file, const char *report_file, const char *stat
 	} else {
 		cgroup_remove(&keeper.spec.group);
 	}
+	sessions_close(&keeper.sessions);
 	return 0;
 }

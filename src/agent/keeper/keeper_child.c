@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -142,6 +143,8 @@ _Noreturn static void become(const struct spec *spec, int in, int out, int error
 	if (network >= 0 && setns(network, CLONE_NEWNET) != 0)
 		give_up(report, STEP_NETWORK);
 	if (!set_files(in, out, errors) || !close_others(CLOSE_RANGE_CLOEXEC))
+		give_up(report, STEP_FILES);
+	if (in >= 0 && isatty(STDIN_FILENO) && ioctl(STDIN_FILENO, TIOCSCTTY, 0) != 0)
 		give_up(report, STEP_FILES);
 	if (!set_limits(spec))
 		give_up(report, STEP_LIMITS);

@@ -45,7 +45,9 @@ struct spec {
 	bool any_path;          /* passes all paths, not those of inference alone */
 	bool own_network;       /* the server has a network namespace of its own */
 	const char *input_path; /* the FIFO of its standard input; NULL: it has none. See input.h */
-	struct cgroup group;    /* made already */
+	const char *session_path; /* the socket for sessions; NULL: it has none. See sessions.h */
+	bool terminal;            /* its command has one, which is a session */
+	struct cgroup group;      /* made already */
 };
 
 void spec_encode(struct buffer *buffer, const struct spec *spec);

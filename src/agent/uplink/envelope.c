@@ -31,6 +31,36 @@ static void append_message(struct buffer *buffer, const ProtobufCMessage *messag
 	buffer->size += size;
 }
 
+static size_t list_size(char *const *list)
+{
+	size_t count = 0;
+
+	while (list && list[count])
+		count++;
+	return count;
+}
+
+static Agent__SessionOpen session_message(const struct session_open *open, struct arena *arena)
+{
+	Agent__SessionOpen message = AGENT__SESSION_OPEN__INIT;
+
+	message.channel = open->channel;
+	message.reservation_id = open->reservation_id;
+	message.session_id = string_of(open->session_id, arena);
+	message.kind = (int32_t)open->kind;
+	message.n_command = list_size(open->command);
+	message.command = open->command;
+	message.n_environment = list_size(open->environment);
+	message.environment = open->environment;
+	message.terminal = open->terminal;
+	message.columns = (int32_t)open->columns;
+	message.rows = (int32_t)open->rows;
+	message.port = (int32_t)open->port;
+	message.offset = open->offset;
+	message.idle_ms = open->idle_ms;
+	return message;
+}
+
 void envelope_encode(struct buffer *buffer, const struct envelope *envelope)
 {
 	Agent__Envelope message = AGENT__ENVELOPE__INIT;
@@ -43,6 +73,9 @@ void envelope_encode(struct buffer *buffer, const struct envelope *envelope)
 	Agent__InputChunk input = AGENT__INPUT_CHUNK__INIT;
 	Agent__InputTaken input_taken = AGENT__INPUT_TAKEN__INIT;
 	Agent__InputStop input_stop = AGENT__INPUT_STOP__INIT;
+	Agent__SessionOpen session = AGENT__SESSION_OPEN__INIT;
+	Agent__SessionData session_data = AGENT__SESSION_DATA__INIT;
+	Agent__SessionClose session_close = AGENT__SESSION_CLOSE__INIT;
 	struct arena arena = { 0 };
 
 	switch (envelope->kind) {
@@ -108,6 +141,21 @@ void envelope_encode(struct buffer *buffer, const struct envelope *envelope)
 	case ENVELOPE_INPUT_STOP:
 		input_stop.request_id = envelope->request_id;
 		message.input_stop = &input_stop;
+		break;
+	case ENVELOPE_SESSION_OPEN:
+		session = session_message(&envelope->session, &arena);
+		message.session_open = &session;
+		break;
+	case ENVELOPE_SESSION_DATA:
+		session_data.channel = envelope->request_id;
+		session_data.frame = bytes_of(envelope->session_frame);
+		message.session_data = &session_data;
+		break;
+	case ENVELOPE_SESSION_CLOSE:
+		session_close.channel = envelope->request_id;
+		session_close.error = string_of(envelope->error, &arena);
+		session_close.code = (int32_t)envelope->code;
+		message.session_close = &session_close;
 		break;
 	case ENVELOPE_EMPTY:
 		break;
@@ -178,6 +226,34 @@ static struct input_taken input_taken_of(const Agent__InputTaken *taken)
 		                     .error = text_of(taken->error) };
 }
 
+static char **list_of(char **list, size_t count, struct arena *arena)
+{
+	char **copy = arena_alloc(arena, (count + 1) * sizeof(*copy));
+
+	for (size_t i = 0; i < count; i++)
+		copy[i] = list[i];
+	copy[count] = NULL;
+	return copy;
+}
+
+static struct session_open session_of(const Agent__SessionOpen *open, struct arena *arena)
+{
+	return (struct session_open){
+		.channel = open->channel,
+		.reservation_id = open->reservation_id,
+		.session_id = text_of(open->session_id),
+		.kind = open->kind,
+		.command = list_of(open->command, open->n_command, arena),
+		.environment = list_of(open->environment, open->n_environment, arena),
+		.terminal = open->terminal,
+		.columns = open->columns,
+		.rows = open->rows,
+		.port = open->port,
+		.offset = open->offset,
+		.idle_ms = open->idle_ms,
+	};
+}
+
 /* Takes one part; false if there was another before. */
 static bool envelope_take_part(struct envelope *envelope, enum envelope_kind kind)
 {
@@ -202,6 +278,27 @@ static bool envelope_take_input(struct envelope *envelope, const Agent__Envelope
 	if (message->input_stop) {
 		good = good && envelope_take_part(envelope, ENVELOPE_INPUT_STOP);
 		envelope->request_id = message->input_stop->request_id;
+	}
+	return good;
+}
+
+static bool envelope_take_session(struct envelope *envelope, const Agent__Envelope *message,
+                                  struct arena *arena, bool good)
+{
+	if (message->session_open) {
+		good = good && envelope_take_part(envelope, ENVELOPE_SESSION_OPEN);
+		envelope->session = session_of(message->session_open, arena);
+	}
+	if (message->session_data) {
+		good = good && envelope_take_part(envelope, ENVELOPE_SESSION_DATA);
+		envelope->request_id = message->session_data->channel;
+		envelope->session_frame = text_from_bytes(message->session_data->frame);
+	}
+	if (message->session_close) {
+		good = good && envelope_take_part(envelope, ENVELOPE_SESSION_CLOSE);
+		envelope->request_id = message->session_close->channel;
+		envelope->error = text_of(message->session_close->error);
+		envelope->code = message->session_close->code;
 	}
 	return good;
 }
@@ -246,5 +343,6 @@ bool envelope_decode(struct text data, struct arena *arena, struct envelope *env
 		envelope->reservation_id = message->slot_key->reservation_id;
 		envelope->key = text_of(message->slot_key->key);
 	}
+	good = envelope_take_session(envelope, message, arena, good);
 	return envelope_take_input(envelope, message, good);
 }

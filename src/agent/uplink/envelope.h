@@ -39,6 +39,19 @@ struct input_taken {
 	struct text error;
 };
 
+/* Somebody wants to work interactively. Lists end with NULL. */
+enum session_open_kind { SESSION_OPEN_COMMAND = 1, SESSION_OPEN_ATTACH, SESSION_OPEN_FORWARD };
+struct session_open {
+	int64_t channel, reservation_id;
+	struct text session_id;
+	int64_t kind; /* enum session_open_kind */
+	char **command, **environment;
+	bool terminal;
+	int64_t columns, rows, port;
+	int64_t offset; /* of output that the client has; negative: none */
+	int64_t idle_ms;
+};
+
 /* How agents are to run that were not told otherwise; 0 or empty: not said. */
 struct told_settings {
 	int64_t heartbeat_ms, metrics_ms;
@@ -58,6 +71,9 @@ enum envelope_kind {
 	ENVELOPE_INPUT_CHUNK,
 	ENVELOPE_INPUT_TAKEN,
 	ENVELOPE_INPUT_STOP,
+	ENVELOPE_SESSION_OPEN,
+	ENVELOPE_SESSION_DATA,  /* a frame of the channel `request_id` */
+	ENVELOPE_SESSION_CLOSE, /* of the channel `request_id`; `code` and `error`: why */
 };
 
 /* Exactly what belongs to its kind is set. */
@@ -69,6 +85,9 @@ struct envelope {
 	struct told_settings settings;
 	struct input_chunk input;
 	struct input_taken input_taken;
+	struct session_open session;
+	struct text session_frame, error;
+	int64_t code;
 	int64_t request_id, taken; /* OUTPUT_TAKEN, OUTPUT_STOP, INPUT_STOP */
 	int64_t reservation_id;    /* SLOT_KEY */
 	struct text key;

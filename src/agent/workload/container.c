@@ -277,6 +277,32 @@ static char **clean_up(struct arena *arena, const char *runtime, bool is_podman,
 	return list;
 }
 
+/* The clean-up names the runtime, with its options before 'rm', and at its end the container. */
+void container_session(struct arena *arena, const struct session_open *open, char **variables,
+                       struct spec *spec)
+{
+	struct word_list words = { .arena = arena };
+	char **word = spec->clean_up;
+
+	for (; strcmp(*word, "rm") != 0; word++)
+		container_add(&words, *word);
+	while (word[1])
+		word++;
+	container_add(&words, "exec");
+	container_add(&words, "--interactive");
+	if (open->terminal)
+		container_add(&words, "--tty");
+	for (char **variable = variables; *variable; variable++)
+		add_value(&words, "--env", *variable);
+	container_add(&words, *word);
+	for (char **argument = open->command; *argument; argument++)
+		container_add(&words, *argument);
+	spec->arguments = arena_copy(arena, words.at, (words.count + 1) * sizeof(*words.at));
+	spec->environment = spec->clean_up_environment;
+	spec->directory = "/";
+	free(words.at);
+}
+
 bool container_plan(struct arena *arena, const struct run_settings *settings,
                     const struct node_order *order, const struct container_order *wanted,
                     struct run_plan *plan, struct error *error)
@@ -298,8 +324,10 @@ bool container_plan(struct arena *arena, const struct run_settings *settings,
 	container_add(&words, "--rm");
 	add_value(&words, "--name", name);
 	container_add(&words, "--network=host");
-	if (plan->reads_input)
+	if (plan->reads_input || plan->spec.terminal)
 		container_add(&words, "--interactive");
+	if (plan->spec.terminal)
+		container_add(&words, "--tty");
 	add_ulimits(&words);
 	if (is_podman)
 		add_place(&words, settings, order, spec);

@@ -20,4 +20,9 @@ bool container_plan(struct arena *arena, const struct run_settings *settings,
                     const struct node_order *order, const struct container_order *wanted,
                     struct run_plan *plan, struct error *error);
 
+/* Turns the spec of a container into one that runs the command of a session in it, with
+ * these variables beside the container's. */
+void container_session(struct arena *arena, const struct session_open *open, char **variables,
+                       struct spec *spec);
+
 #endif

@@ -344,6 +344,12 @@ static bool reads_input(const struct reading *reading)
 	       (strcmp(tasks, "first") == 0 && reading->order->task == 0);
 }
 
+static bool has_terminal(const struct reading *reading)
+{
+	return strcmp(member_text(reading->payload, "standard_input"), "terminal") == 0 &&
+	       reading->order->task == 0;
+}
+
 /* A task with a share of its GPU's compute is a client of the daemon there. */
 static bool set_compute(struct reading *reading, struct error *error)
 {
@@ -421,6 +427,7 @@ bool run_plan_task(struct arena *arena, const struct run_settings *settings,
 			                plan->spec.checkpoint_path);
 		plan->container = container.image != NULL;
 		plan->reads_input = reads_input(&reading);
+		plan->spec.terminal = has_terminal(&reading);
 		set_guard(&reading);
 		good = set_compute(&reading, error);
 		run_finish(&reading);
@@ -431,6 +438,59 @@ bool run_plan_task(struct arena *arena, const struct run_settings *settings,
 	vault_forget(reading.secrets);
 	json_decref(payload);
 	return good;
+}
+
+/* What a client may say about its terminal and its language. */
+static bool is_of_terminal(const char *variable)
+{
+	static const char *const names[] = { "TERM=", "COLORTERM=", "LANG=", "LC_ALL=", "TZ=" };
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		if (strncmp(variable, names[i], strlen(names[i])) == 0)
+			return true;
+	return false;
+}
+
+/* Those that a client may set. */
+static char **session_variables(struct arena *arena, const struct session_open *open)
+{
+	struct environment environment = { .arena = arena };
+
+	for (char **variable = open->environment; *variable; variable++)
+		if (is_of_terminal(*variable))
+			environment_add(&environment, arena_string(arena, *variable));
+	return environment_finish(&environment);
+}
+
+bool run_plan_session(struct arena *arena, const struct run_settings *settings,
+                      const struct node_order *order, const struct session_open *open,
+                      struct spec *command, struct error *error)
+{
+	char **variables = session_variables(arena, open);
+	struct environment environment = { .arena = arena };
+	struct run_plan plan;
+
+	if (!open->command[0])
+		return error_set(error, ERROR_INVALID, "no command given");
+	if (!run_plan_task(arena, settings, order, &plan, error))
+		return false;
+	if (plan.spec.failure)
+		return error_set(error, ERROR_CONFLICT, "%s", plan.spec.failure);
+	*command = plan.spec;
+	command->script = NULL;
+	/* A spec is not complete without; the keeper has its own. */
+	command->status_path = command->output_directory = "";
+	if (plan.container) {
+		container_session(arena, open, variables, command);
+		return true;
+	}
+	command->arguments = open->command;
+	for (char **variable = plan.spec.environment; *variable; variable++)
+		environment_add(&environment, *variable);
+	for (char **variable = variables; *variable; variable++)
+		environment_add(&environment, *variable);
+	command->environment = environment_finish(&environment);
+	return true;
 }
 
 /* slot_command.c has what is special about slots. */

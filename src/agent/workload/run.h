@@ -4,6 +4,7 @@
 
 #include "agent/host/slot_keys.h"
 #include "agent/keeper/spec.h"
+#include "agent/uplink/envelope.h"
 #include "agent/workload/mps.h"
 #include "agent/workload/tenant_users.h"
 #include "node/message.h"
@@ -69,6 +70,11 @@ struct run_plan {
  * node cannot do it, and another may. */
 bool run_plan_task(struct arena *arena, const struct run_settings *settings,
                    const struct node_order *order, struct run_plan *plan, struct error *error);
+/* The command of a session of a task that runs, with the task's environment and directory; in its
+ * container, where it has one. False with a reason. */
+bool run_plan_session(struct arena *arena, const struct run_settings *settings,
+                      const struct node_order *order, const struct session_open *open,
+                      struct spec *command, struct error *error);
 bool run_plan_slot(struct arena *arena, const struct run_settings *settings,
                    const struct node_order *order, struct run_plan *plan, struct error *error);
 

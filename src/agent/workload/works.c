@@ -11,6 +11,7 @@
 
 #include "agent/host/file.h"
 #include "agent/keeper/input.h"
+#include "agent/keeper/sessions.h"
 #include "agent/workload/folder.h"
 #include "agent/workload/guarding.h"
 #include "agent/workload/works_local.h"
@@ -148,6 +149,28 @@ char *works_input_offset_path(const struct works *works, int64_t reservation_id)
 
 	free(status);
 	return path;
+}
+
+char *works_session_path(const struct works *works, int64_t reservation_id)
+{
+	char *status = works_status_path(works, reservation_id);
+	char *path = session_path(status);
+
+	free(status);
+	return path;
+}
+
+bool works_session_command(const struct works *works, const struct session_open *open,
+                           struct arena *arena, struct spec *command, struct error *error)
+{
+	const struct work_process *process = works_find(works, open->reservation_id);
+
+	if (!process || !process->order || process->order->kind != ORDER_START)
+		return error_set(error, ERROR_CONFLICT, "the task does not run on this node");
+	if (process->away || process->move)
+		return error_set(error, ERROR_CONFLICT,
+		                 "the task is suspended, and takes no commands");
+	return run_plan_session(arena, &works->settings.run, process->order, open, command, error);
 }
 
 void works_tell(struct work_process *process, enum input_kind kind, struct work_event event)
@@ -400,6 +423,9 @@ void works_erase(struct works *works, int64_t reservation_id)
 	unlink(door);
 	unlink(input);
 	unlink(offset);
+	char *sessions = session_path(path);
+	unlink(sessions);
+	free(sessions);
 	free(path);
 	free(mark);
 	free(door);

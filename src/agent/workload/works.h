@@ -6,6 +6,7 @@
 
 #include "agent/gpu/gpu_source.h"
 #include "agent/host/cgroup.h"
+#include "agent/uplink/envelope.h"
 #include "agent/workload/run.h"
 #include "node/node.h"
 
@@ -101,6 +102,11 @@ char *works_output_directory(const char *state_directory, int64_t reservation_id
  * to it: see keeper/input.h. To be freed. */
 char *works_input_path(const struct works *works, int64_t reservation_id);
 char *works_input_offset_path(const struct works *works, int64_t reservation_id);
+/* Where the keeper of a work takes sessions; to be freed. */
+char *works_session_path(const struct works *works, int64_t reservation_id);
+/* The command of a new session of a task, as its keeper takes it; in the arena, and to be wiped. */
+bool works_session_command(const struct works *works, const struct session_open *open,
+                           struct arena *arena, struct spec *command, struct error *error);
 /* True if that is of a work that may write more. */
 bool works_is_writing(const struct works *works, int64_t reservation_id, int64_t job_id,
                       int64_t task);

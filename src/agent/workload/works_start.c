@@ -13,6 +13,7 @@
 #include "agent/host/file.h"
 #include "agent/keeper/input.h"
 #include "agent/keeper/keeper_proxy.h"
+#include "agent/keeper/sessions.h"
 #include "agent/workload/folder.h"
 #include "agent/workload/guarding.h"
 #include "agent/workload/slot_listener.h"
@@ -154,6 +155,10 @@ static bool prepare(struct work_process *process, struct keeper_files *files, st
 	char *status = works_status_path(works, process->reservation_id);
 	char *lease = file_path("%s/lease", works->settings.state_directory);
 	spec->status_path = arena_string(&process->arena, status);
+	char *sessions = session_path(status);
+	if (!slot)
+		spec->session_path = arena_string(&process->arena, sessions);
+	free(sessions);
 	bool has_input = !process->plan.reads_input || make_input(process, status, error);
 	if (!slot && order->lease_loss == LEASE_STOP)
 		spec->lease_path = arena_string(&process->arena, lease);

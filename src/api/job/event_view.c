@@ -64,8 +64,7 @@ static void event_view_write_job(struct json_writer *json, const struct event *e
 	const char *state = state_after(event);
 	json_put_id(json, "job_id", ID_JOB, event->job_id);
 	if (event->kind == EVENT_TASK_STARTED || event->kind == EVENT_TASK_ENDED ||
-	    event->kind == EVENT_TASK_CROWDED ||
-	    (event->kind >= EVENT_TASK_OVER && event->kind <= EVENT_TASK_UNGUARDED))
+	    notice_of_event(event->kind) >= 0)
 		json_put_integer(json, "task", event->task);
 	if (event->kind == EVENT_TASK_ENDED)
 		json_put_integer(json, "exit_code", event->value);

@@ -239,5 +239,6 @@ bool job_json_read(struct json_scan *scan, const struct job_reading *reading,
 	job_payload_begin(&reader.payload, reading->buffer);
 	reader.payload.may_notify = reading->may_notify;
 	reader.payload.may_notify_private = reading->may_notify_private;
+	reader.payload.notify_only = reading->notify_only;
 	return job_fields_read(&reader) && conclude(&reader);
 }

@@ -20,6 +20,7 @@ struct job_reading {
 	bool check_possible;     /* where the job does not say */
 	bool may_notify;         /* jobs may name recipients of notifications */
 	bool may_notify_private; /* also in a private network */
+	const char *notify_only; /* domains and addresses, with commas; empty or NULL: any */
 };
 
 /* Reads one object at the scan's place and leaves it behind. False with a sentence that

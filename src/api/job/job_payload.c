@@ -3,6 +3,7 @@
 #include "base/hash.h"
 
 #include <stdio.h>
+#include <strings.h>
 
 #include "api/job/job_json.h"
 #include "api/notify/smtp.h"
@@ -113,6 +114,49 @@ static bool is_word_of(const struct words *words, struct text text)
 	return word < words->count;
 }
 
+static bool same_text(struct text a, struct text b)
+{
+	return a.size == b.size && strncasecmp(a.data, b.data, a.size) == 0;
+}
+
+/* Whether the host is the domain, or below it. */
+static bool is_host_below(struct text host, struct text domain)
+{
+	if (host.size > domain.size && host.data[host.size - domain.size - 1] == '.')
+		host = (struct text){ host.data + host.size - domain.size, domain.size };
+	return same_text(host, domain);
+}
+
+/* Whether the list, with commas, has the address itself, or a domain of its host. */
+static bool is_listed_recipient(const char *list, struct text address, struct text host)
+{
+	struct text rest = text_of(list), one;
+
+	while (text_next(&rest, ',', &one)) {
+		while (one.size > 0 && one.data[0] == ' ')
+			one = (struct text){ one.data + 1, one.size - 1 };
+		while (one.size > 0 && one.data[one.size - 1] == ' ')
+			one.size--;
+		bool is_address = one.size > 0 && memchr(one.data, '@', one.size);
+		if (one.size > 0 &&
+		    (is_address ? same_text(address, one) : is_host_below(host, one)))
+			return true;
+	}
+	return false;
+}
+
+static bool check_listed(const struct job_payload *payload, struct text text, const char *host,
+                         struct error *error)
+{
+	const char *list = payload->notify_only;
+
+	if (!list || !*list || is_listed_recipient(list, text, text_of(host)))
+		return true;
+	return error_set(error, ERROR_FORBIDDEN,
+	                 "notify has %.100s, which is not among notifications.job_recipients_only",
+	                 text.data);
+}
+
 /* A recipient that cannot be told is refused when the job is submitted. */
 static bool check_recipient(const struct job_payload *payload, struct text text,
                             struct error *error)
@@ -123,18 +167,20 @@ static bool check_recipient(const struct job_payload *payload, struct text text,
 	if (!payload->may_notify)
 		return error_set(error, ERROR_FORBIDDEN,
 		                 "notify cannot be set: notifications.job_recipients is off");
-	if (!text_starts(text, "http://") && !text_starts(text, "https://"))
-		return smtp_address_check(text.data, &reason) ||
-		       error_set(error, ERROR_INVALID,
-		                 "notify must have mail addresses such as name@example.org, or "
-		                 "URLs");
+	if (!text_starts(text, "http://") && !text_starts(text, "https://")) {
+		if (!smtp_address_check(text.data, &reason))
+			return error_set(
+			    error, ERROR_INVALID,
+			    "notify must have mail addresses such as name@example.org, or URLs");
+		return check_listed(payload, text, strrchr(text.data, '@') + 1, error);
+	}
 	if (!webhook_url_read(text.data, &url, &reason))
 		return error_set(error, ERROR_INVALID, "notify is refused: %s", reason.text);
 	if (!payload->may_notify_private && fetch_is_private_host(url.host))
 		return error_set(error, ERROR_INVALID,
 		                 "notify has an address of this machine or of a private network: "
 		                 "notifications.allow_private_addresses allows that");
-	return true;
+	return check_listed(payload, text, url.host, error);
 }
 
 /* Recipients, or the words of what they are told. */

@@ -12,6 +12,7 @@
 struct job_payload {
 	struct buffer *buffer;
 	bool may_notify, may_notify_private; /* the caller's: as in struct job_reading */
+	const char *notify_only;             /* the same */
 	bool has_items;
 	bool has_work;                 /* a command, a script or an image */
 	uint64_t program;              /* hash of these; 0: none */

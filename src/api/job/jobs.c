@@ -99,6 +99,7 @@ struct job_reading job_reading_of(struct request *request, struct arena *arena)
 		.check_possible = service->settings.check_possible,
 		.may_notify = service->settings.job_recipients,
 		.may_notify_private = service->settings.allow_private_webhooks,
+		.notify_only = service->job_recipients_only,
 	};
 }
 

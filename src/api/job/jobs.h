@@ -20,6 +20,10 @@ void jobs_events(struct request *request);
 void jobs_runs(struct request *request);
 void jobs_logs(struct request *request);
 void jobs_input(struct request *request);
+/* Interactive sessions: a new one; a WebSocket to one; a WebSocket to a port of a task. */
+void job_sessions_open(struct request *request);
+void job_sessions_attach(struct request *request);
+void job_sessions_forward(struct request *request);
 /* Answers with the output of a model's server, the last one that there is or was. */
 void job_logs_of_model(struct request *request, int64_t model_id);
 

@@ -121,9 +121,11 @@ void slot_view_write(struct request *request, const struct catalogue *catalogue,
 		                  .use = agents_use(service->agents, name, slot_id, &use) ? &use
 		                                                                          : NULL };
 	const void *const records[RECORD_KINDS] = { [RECORD_SLOT] = slot, [RECORD_MODEL] = model };
-	/* Requests may reach a server without a lease, and leases may wait for theirs. */
+	/* Requests may reach a server without a lease or a gateway, and leases may wait for theirs.
+	 */
 	int64_t active = max64(agents_slot_active(service->agents, name, slot_id),
-	                       leases_in_slot(service->leases, slot_id));
+	                       leases_in_slot(service->leases, slot_id) +
+	                           serving_in_slot(&service->serving, slot_id));
 	int64_t created_ms = slot->ordered_ms > 0 ? slot->ordered_ms : reservation->since_ms;
 	struct field_value values[SLOT_FIELDS_COUNT] = {
 		[SLOT_FIELD_runner_id] = FIELD_STRING(name),

@@ -17,6 +17,7 @@ struct parcel {
 	char *email, *subject;              /* or by e-mail */
 	char *event, *body;
 	bool only_public;
+	bool is_billing;  /* signed with its time, by a secret of its own; never given up */
 	bool is_unsigned; /* its receiver was named by a job: the tenant's secret is not for it */
 	int64_t tries;
 	const fetch_end_ms *end_ms; /* the courier's: the deadline of a try */

@@ -37,6 +37,8 @@ static void free_means(struct notify_means *means)
 {
 	free(means->webhook);
 	free(means->secret);
+	free(means->billing_webhook);
+	free(means->billing_secret);
 	free(means->email);
 	free(means->smtp_host);
 	free(means->smtp_user);
@@ -53,6 +55,9 @@ static bool make_means(struct notify_means *means, const struct notify_settings 
 
 	if (from->webhook && from->webhook[0] && !webhook_url_read(from->webhook, &url, error))
 		return false;
+	if (from->billing_webhook && from->billing_webhook[0] &&
+	    !webhook_url_read(from->billing_webhook, &url, error))
+		return false;
 	if (from->email && from->email[0] && !smtp_address_check(from->email, error))
 		return false;
 	if (from->smtp_host && from->smtp_host[0] &&
@@ -62,6 +67,8 @@ static bool make_means(struct notify_means *means, const struct notify_settings 
 	*means = (struct notify_means){
 		.webhook = copy(from->webhook),
 		.secret = copy(from->secret),
+		.billing_webhook = copy(from->billing_webhook),
+		.billing_secret = copy(from->billing_secret),
 		.email = copy(from->email),
 		.smtp_host = copy(from->smtp_host),
 		.smtp_user = copy(from->smtp_user),
@@ -83,7 +90,7 @@ static bool notify_deliver(void *context, const struct parcel *parcel, struct er
 	pthread_mutex_lock(&notify->lock);
 	struct notify_settings settings = notify->means.settings;
 	settings.webhook = settings.email = NULL;
-	settings.secret = NULL;
+	settings.secret = settings.billing_webhook = settings.billing_secret = NULL;
 	settings.smtp_host = notify->means.smtp_host;
 	settings.smtp_user = notify->means.smtp_user;
 	settings.smtp_password = notify->means.smtp_password;
@@ -96,6 +103,7 @@ static bool notify_deliver(void *context, const struct parcel *parcel, struct er
 	if (parcel->webhook)
 		ok = webhook_post(&(struct webhook){ .url = parcel->webhook,
 		                                     .secret = parcel->secret,
+		                                     .is_timed = parcel->is_billing,
 		                                     .event = parcel->event,
 		                                     .number = parcel->number,
 		                                     .body = text_of(parcel->body),
@@ -133,29 +141,42 @@ static void notify_on_kept(struct engine_request *done)
 	engine_pool_give_back(&request->notify->requests, request);
 }
 
-/* Keeps a notification until it has arrived, or (`value` NULL) forgets it. */
-static void notify_keep(struct notify *notify, int64_t number, const char *value)
+/* Keeps them together, or (`value` NULL) forgets them. */
+static void notify_keep_all(struct notify *notify, const struct kept *keeps, size_t count)
 {
 	struct notify_request *request = engine_pool_take(&notify->requests);
 	struct engine_request *engine = &request->engine;
-	char key[32];
+	struct kept *all = arena_alloc(&engine->arena, count * sizeof(*all));
 
 	request->notify = notify;
-	snprintf(key, sizeof(key), "%018lld", (long long)number);
-	struct kept *one = arena_alloc(&engine->arena, sizeof(*one));
-	*one = (struct kept){ "notify", arena_string(&engine->arena, key),
-		              arena_string(&engine->arena, value) };
-	engine->keeps = one;
-	engine->keep_count = 1;
+	for (size_t i = 0; i < count; i++)
+		all[i] = (struct kept){ keeps[i].kind, arena_string(&engine->arena, keeps[i].key),
+			                arena_string(&engine->arena, keeps[i].value) };
+	engine->keeps = all;
+	engine->keep_count = count;
 	engine->patient = true;
 	engine->done = notify_on_kept;
 	engine_port_send(notify->port, engine);
+}
+
+/* Keeps a notification until it has arrived, or (`value` NULL) forgets it. */
+static void notify_keep(struct notify *notify, int64_t number, const char *value)
+{
+	char key[32];
+
+	snprintf(key, sizeof(key), "%018lld", (long long)number);
+	notify_keep_all(notify, &(struct kept){ "notify", key, value }, 1);
 }
 
 static void on_over(void *context, struct parcel *parcel, const struct error *error)
 {
 	struct notify *notify = context;
 
+	if (error && parcel->is_billing) { /* once more from the start, until somebody takes it */
+		parcel->tries = 0;
+		courier_put(notify->courier, parcel);
+		return;
+	}
 	if (error)
 		notify->failed++;
 	else
@@ -252,7 +273,9 @@ static void notify_put(struct notify *notify, struct parcel *parcel)
 	const struct notify_tenant *tenant =
 	    parcel->tenant_id > 0 ? notify_tenant(notify, parcel->tenant_id) : NULL;
 
-	if (parcel->webhook && !parcel->is_unsigned)
+	if (parcel->is_billing)
+		parcel->secret = copy(notify->means.billing_secret);
+	else if (parcel->webhook && !parcel->is_unsigned)
 		parcel->secret =
 		    copy(tenant && tenant->secret ? tenant->secret : notify->means.secret);
 	parcel->only_public = parcel->tenant_id > 0 && !notify->means.settings.allow_private;
@@ -351,6 +374,36 @@ static void notify_send_to(struct notify *notify, int64_t tenant_id, const char 
 	notify_keep(notify, parcel->number, json.data);
 	buffer_free(&json);
 	notify_put(notify, parcel);
+}
+
+bool notify_has_billing(const struct notify *notify)
+{
+	return notify && notify->begun && notify->means.billing_webhook;
+}
+
+bool notify_tell_billing(struct notify *notify, int64_t day, const char *body)
+{
+	struct buffer json = { 0 };
+	char key[32], value[32];
+
+	if (!notify_has_billing(notify))
+		return false;
+	struct parcel *parcel = NEW(struct parcel);
+	parcel->number = ++notify->last_number;
+	parcel->unix_ms = clock_unix_ms();
+	parcel->is_billing = true;
+	parcel->event = memory_text("billing.day");
+	parcel->webhook = memory_text(notify->means.billing_webhook);
+	parcel->body = memory_text(body);
+	notify_parcel_write(parcel, &json);
+	snprintf(key, sizeof(key), "%018lld", (long long)parcel->number);
+	snprintf(value, sizeof(value), "%lld", (long long)day);
+	notify_keep_all(
+	    notify, (struct kept[]){ { "notify", key, json.data }, { "billing", "day", value } },
+	    2);
+	buffer_free(&json);
+	notify_put(notify, parcel);
+	return true;
 }
 
 static void notify_send(struct notify *notify, int64_t tenant_id, const char *webhook,

@@ -18,10 +18,11 @@ struct notify;
 
 /* Texts are copied; what is NULL or 0 is left out. */
 struct notify_settings {
-	const char *webhook, *secret; /* the operator's: a URL, and what signs */
-	const char *email;            /* the operator's */
-	const char *smtp_host;        /* NULL: no e-mail */
-	int64_t smtp_port;            /* 0: 587 with STARTTLS, 465 with TLS, else 25 */
+	const char *webhook, *secret;                 /* the operator's: a URL, and what signs */
+	const char *email;                            /* the operator's */
+	const char *billing_webhook, *billing_secret; /* gets the billing export of each day */
+	const char *smtp_host;                        /* NULL: no e-mail */
+	int64_t smtp_port; /* 0: 587 with STARTTLS, 465 with TLS, else 25 */
 	const char *smtp_user, *smtp_password, *smtp_from;
 	enum smtp_security smtp_security;
 	const char *ca_path;         /* of certificates to trust; NULL: the system's */
@@ -44,6 +45,12 @@ void notify_load(struct notify *notify, const char *key, const char *value);
 void notify_begin(struct notify *notify);
 /* From the engine's listener: an event that is durable. */
 void notify_event(struct notify *notify, const struct event *event);
+
+/* Whether somebody is to get the billing export. */
+bool notify_has_billing(const struct notify *notify);
+/* Posts the export of that day, until it has arrived, and keeps the day as the last one under the
+ * kind "billing". False: nobody is to get it. */
+bool notify_tell_billing(struct notify *notify, int64_t day, const char *body);
 
 /* For metrics. */
 struct notify_counters {

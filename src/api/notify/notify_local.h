@@ -27,7 +27,7 @@ struct notify_tenant {
 
 /* Copies of struct notify_settings that threads of the courier read: under the lock. */
 struct notify_means {
-	char *webhook, *secret, *email;
+	char *webhook, *secret, *email, *billing_webhook, *billing_secret;
 	char *smtp_host, *smtp_user, *smtp_password, *smtp_from, *ca_path, *service_url;
 	struct notify_settings settings; /* numbers and flags alone */
 };

@@ -20,6 +20,8 @@ void notify_parcel_write(const struct parcel *parcel, struct buffer *json)
 		json_put_string(&writer, "subject", parcel->subject);
 	if (parcel->is_unsigned)
 		json_put_flag(&writer, "unsigned", true);
+	if (parcel->is_billing)
+		json_put_flag(&writer, "billing", true);
 	json_put_string(&writer, "event", parcel->event);
 	json_put_string(&writer, "body", parcel->body);
 	json_close(&writer);
@@ -45,8 +47,9 @@ struct parcel *notify_parcel_read(const char *json, int64_t number)
 	parcel->email = own(json_get_text(&reader, "email", 1024));
 	parcel->subject = own(json_get_text(&reader, "subject", 4096));
 	parcel->is_unsigned = json_is_true(json_object_get(document, "unsigned"));
+	parcel->is_billing = json_is_true(json_object_get(document, "billing"));
 	parcel->event = own(json_get_text(&reader, "event", 100));
-	parcel->body = own(json_get_text(&reader, "body", 1 << 20));
+	parcel->body = own(json_get_text(&reader, "body", 64 << 20));
 	bool ok = document && !reader.failed && parcel->event && parcel->body &&
 	          (parcel->webhook != NULL) != (parcel->email != NULL) &&
 	          (!parcel->email || parcel->subject);

@@ -5,6 +5,7 @@
 
 #include "api/text/digest.h"
 #include "base/buffer.h"
+#include "base/clock.h"
 #include "base/endpoint.h"
 
 enum { ANSWER_BYTES = 64 << 10 };
@@ -29,16 +30,28 @@ bool webhook_url_read(const char *url, struct webhook_url *parts, struct error *
 	return true;
 }
 
-static void write_signature(struct buffer *header, const struct webhook *webhook)
+/* `time`: its header, empty unless it is signed too. */
+static void write_signature(struct buffer *header, struct buffer *time,
+                            const struct webhook *webhook)
 {
 	unsigned char digest[DIGEST_SIZE];
 	char hex[DIGEST_HEX_SIZE];
+	struct buffer timed = { 0 };
+	struct text body = webhook->body;
 
-	if (!webhook->secret || !webhook->secret[0])
-		return;
-	digest_hmac(text_of(webhook->secret), webhook->body, digest);
-	digest_hex(digest, hex);
-	buffer_print(header, "X-GPU-Scheduler-Signature: sha256=%s", hex);
+	if (webhook->is_timed) {
+		long long now_s = (long long)(clock_unix_ms() / 1000);
+		buffer_print(time, "X-GPU-Scheduler-Time: %lld", now_s);
+		buffer_print(&timed, "%lld.", now_s);
+		buffer_bytes(&timed, body.data, body.size);
+		body = (struct text){ timed.data, timed.size };
+	}
+	if (webhook->secret && webhook->secret[0]) {
+		digest_hmac(text_of(webhook->secret), body, digest);
+		digest_hex(digest, hex);
+		buffer_print(header, "X-GPU-Scheduler-Signature: sha256=%s", hex);
+	}
+	buffer_free(&timed);
 }
 
 static bool is_public(void *context, const struct sockaddr *address)
@@ -82,19 +95,24 @@ static int post(const struct webhook *webhook, const struct webhook_url *url,
 bool webhook_post(const struct webhook *webhook, struct error *error)
 {
 	struct webhook_url url;
-	struct buffer event = { 0 }, delivery = { 0 }, signature = { 0 };
+	struct buffer event = { 0 }, delivery = { 0 }, signature = { 0 }, time = { 0 };
 
 	if (!webhook_url_read(webhook->url, &url, error))
 		return false;
 	buffer_print(&event, "X-GPU-Scheduler-Event: %s", webhook->event);
 	buffer_print(&delivery, "X-GPU-Scheduler-Delivery: %lld", (long long)webhook->number);
-	write_signature(&signature, webhook);
-	const char *headers[] = { "Content-Type: application/json", event.data, delivery.data,
-		                  signature.data, NULL };
+	write_signature(&signature, &time, webhook);
+	const char *headers[6] = { "Content-Type: application/json", event.data, delivery.data };
+	int count = 3;
+	if (time.size > 0)
+		headers[count++] = time.data;
+	if (signature.size > 0)
+		headers[count++] = signature.data;
 	int status = post(webhook, &url, headers, error);
 	buffer_free(&event);
 	buffer_free(&delivery);
 	buffer_free(&signature);
+	buffer_free(&time);
 	if (status == 0)
 		return false;
 	error_clear(error);

@@ -11,6 +11,7 @@
 struct webhook {
 	const char *url;    /* http:// or https:// */
 	const char *secret; /* "" or NULL: not signed */
+	bool is_timed;      /* the signature is of the time and the body */
 	const char *event;  /* what it is about: one word */
 	int64_t number;     /* of the delivery: the same each time it is tried */
 	struct text body;   /* JSON */
@@ -31,7 +32,9 @@ struct webhook_url {
 bool webhook_url_read(const char *url, struct webhook_url *parts, struct error *error);
 
 /* Posts it, in the calling thread. True for an answer of 2xx. Redirections are not followed.
- * The signature is 'x-gpu-scheduler-signature: sha256=HEX', HMAC-SHA-256 of the body. */
+ * With `is_timed` the header x-gpu-scheduler-time has the seconds since 1970, and what is signed
+ * is those, a dot and the body. The signature is 'x-gpu-scheduler-signature: sha256=HEX',
+ * HMAC-SHA-256 of the body. */
 bool webhook_post(const struct webhook *webhook, struct error *error);
 
 #endif

@@ -111,10 +111,9 @@ void meters_event(struct meters *meters, const struct event *event, struct catal
 	case EVENT_TASK_OVER:
 	case EVENT_TASK_IDLE:
 	case EVENT_TASK_UNGUARDED:
-		meters->notices[event->kind - EVENT_TASK_OVER]++;
-		break;
 	case EVENT_TASK_CROWDED:
-		meters->notices[NOTICE_CROWDED]++;
+	case EVENT_TASK_UNEXPLAINED:
+		meters->notices[notice_of_event(event->kind)]++;
 		break;
 	case EVENT_JOB_SCHEDULED:
 		catalogue_lock(catalogue);

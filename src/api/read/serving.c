@@ -23,12 +23,19 @@ struct speed_row {
 	int64_t first_token[DURATION_BUCKETS];
 };
 
+/* Requests in flight in a slot. */
+struct slot_row {
+	int64_t slot_id, requests;
+};
+
 struct serving_gateway {
 	char *name, url[URL_MAX]; /* empty: not known */
 	struct queue_row *queues;
 	size_t queue_count, queue_capacity;
 	struct speed_row *speeds;
 	size_t speed_count, speed_capacity;
+	struct slot_row *slots;
+	size_t slot_count, slot_capacity;
 	struct serving_gateway *next;
 };
 
@@ -98,13 +105,24 @@ static void hear_speed(struct serving_gateway *gateway, const Gateway__Speed *sa
 		speed->first_token[i] = counted(said->first_token[i]);
 }
 
+static void hear_occupied(struct serving_gateway *gateway, const Gateway__Occupied *occupied)
+{
+	if (occupied->requests <= 0 || gateway->slot_count >= ROWS_MAX)
+		return;
+	array_reserve(gateway->slots, gateway->slot_capacity, gateway->slot_count + 1);
+	gateway->slots[gateway->slot_count++] =
+	    (struct slot_row){ occupied->slot_id, counted(occupied->requests) };
+}
+
 void serving_hear_load(struct serving *serving, const char *name, const Gateway__Load *load)
 {
 	struct serving_gateway *gateway = *find(serving, name);
 
 	if (!gateway)
 		return;
-	gateway->queue_count = gateway->speed_count = 0;
+	gateway->queue_count = gateway->speed_count = gateway->slot_count = 0;
+	for (size_t i = 0; i < load->n_occupied; i++)
+		hear_occupied(gateway, load->occupied[i]);
 	for (size_t i = 0; i < load->n_demands; i++)
 		hear_demand(gateway, load->demands[i]);
 	for (size_t i = 0; i < load->n_speeds; i++)
@@ -120,6 +138,7 @@ void serving_forget(struct serving *serving, const char *name)
 	*link = gateway->next;
 	free(gateway->queues);
 	free(gateway->speeds);
+	free(gateway->slots);
 	free(gateway->name);
 	free(gateway);
 }
@@ -181,6 +200,17 @@ void serving_look(const struct serving *serving, int64_t model_id, struct servin
 	qsort(seen->waiting, (size_t)seen->waiting_count, sizeof(seen->waiting[0]), longest_first);
 	seen->first_token_p50_ms = duration_percentile_ms(first_token, 50);
 	seen->first_token_p99_ms = duration_percentile_ms(first_token, 99);
+}
+
+int64_t serving_in_slot(const struct serving *serving, int64_t slot_id)
+{
+	int64_t requests = 0;
+
+	for (const struct serving_gateway *at = serving->gateways; at; at = at->next)
+		for (size_t i = 0; i < at->slot_count; i++)
+			if (at->slots[i].slot_id == slot_id)
+				requests += at->slots[i].requests;
+	return requests;
 }
 
 const char *serving_url(const struct serving *serving, const char *after)

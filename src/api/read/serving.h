@@ -37,6 +37,8 @@ void serving_forget(struct serving *serving, const char *name);
 void serving_free(struct serving *serving);
 
 void serving_look(const struct serving *serving, int64_t model_id, struct serving_model *seen);
+/* Requests that gateways have in flight in a slot. */
+int64_t serving_in_slot(const struct serving *serving, int64_t slot_id);
 /* The next address after `after`, which this gave (NULL: the first); NULL: there is none. */
 const char *serving_url(const struct serving *serving, const char *after);
 

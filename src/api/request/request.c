@@ -227,6 +227,13 @@ void request_keep(struct request *request, const struct kept *keep, const char *
 	request_send(request, done);
 }
 
+void request_audit(struct request *request, const char *action, const char *object,
+                   const char *detail, void (*done)(struct engine_request *engine))
+{
+	request_note(request, action, object, detail);
+	request_send(request, done);
+}
+
 void request_look(struct request *request,
                   bool (*look)(struct engine_request *, struct sched *, struct error *),
                   void (*done)(struct engine_request *engine))

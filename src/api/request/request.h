@@ -84,6 +84,9 @@ void request_send(struct request *request, void (*done)(struct engine_request *e
 void request_command(struct request *request, void (*done)(struct engine_request *engine));
 void request_command_on(struct request *request, const char *object,
                         void (*done)(struct engine_request *engine));
+/* Only an entry of the audit log. */
+void request_audit(struct request *request, const char *action, const char *object,
+                   const char *detail, void (*done)(struct engine_request *engine));
 void request_look(struct request *request,
                   bool (*look)(struct engine_request *, struct sched *, struct error *),
                   void (*done)(struct engine_request *engine));

@@ -18,7 +18,9 @@ struct service_settings {
 	bool check_possible;                   /* refuse what could never run, unasked */
 	bool allow_unix_user;                  /* tenants may be given Unix users */
 	bool direct_leases;                    /* over REST; else gateways alone ask models */
+	int64_t session_idle_ms;               /* interactive sessions end then; 0: never */
 	bool job_recipients;                   /* jobs may say who is told about them */
+	const char *job_recipients_only;       /* of these domains and addresses; empty: any */
 	bool allow_private_webhooks;           /* and webhooks in a private network */
 	int64_t default_limit, limit_max;      /* of listings: 50, 1000 */
 	const char *version;                   /* of the program */

@@ -10,6 +10,7 @@
 
 struct agents;
 struct audit;
+struct billing;
 struct failure_audit;
 struct gateways;
 struct token_uses;
@@ -26,6 +27,8 @@ struct streams;
 struct service {
 	struct engine_port *port;
 	struct service_settings settings; /* `version` and `metrics_path` are its own copies */
+	struct billing *billing;
+	char *job_recipients_only; /* of the settings, a copy */
 	struct gate *gate;
 	struct streams *streams;
 	struct failure_audit *failure_audit;

@@ -48,6 +48,7 @@ void agents_end_all(struct agents_node *node, const char *reason)
 {
 	agents_output_end_all(node, reason);
 	agents_input_end_all(node, reason);
+	agents_channel_end_all(node, reason);
 }
 
 static void free_node(struct agents_node *node)
@@ -84,6 +85,7 @@ void agents_free(struct agents *agents)
 		free_node(agents->list[i]);
 	agents_output_free(agents);
 	agents_input_free(agents);
+	agents_channel_free(agents);
 	free(agents->list);
 	text_map_free(&agents->nodes);
 	agents_samples_free(agents);

@@ -129,4 +129,30 @@ struct agents_input *agents_write_input(struct agents *agents,
 /* Before `done`, which is not called then. */
 void agents_stop_input(struct agents_input *input);
 
+/* A channel to an interactive session of a task: frames both ways, as channel/frame.h has them.
+ * `frame` gets each that comes. `closed` is called once, never from within a call, unless the
+ * channel is closed before; with an error where the session could not be reached or the node is
+ * away. */
+struct agents_channel;
+enum agents_channel_kind { CHANNEL_COMMAND = 1, CHANNEL_ATTACH, CHANNEL_FORWARD };
+struct agents_channel_options {
+	const char *node;
+	int64_t reservation_id;
+	const char *session_id;
+	enum agents_channel_kind kind;
+	char **command, **environment;
+	size_t command_count, environment_count;
+	bool terminal;
+	int64_t columns, rows, port;
+	int64_t offset; /* of output that the client has; negative: none */
+	int64_t idle_ms;
+	void (*frame)(void *context, struct text frame);
+	void (*closed)(void *context, const struct error *error);
+	void *context;
+};
+struct agents_channel *agents_open_channel(struct agents *agents,
+                                           const struct agents_channel_options *options);
+void agents_channel_send(struct agents_channel *channel, struct text frame);
+void agents_close_channel(struct agents_channel *channel);
+
 #endif

@@ -37,6 +37,8 @@ struct agents_node {
 	int output_count;
 	struct agents_input *inputs;
 	int input_count;
+	struct agents_channel *channels;
+	int channel_count;
 	struct work_sample *works; /* what they used, by reservation: as the last beat said */
 	size_t work_count, work_capacity;
 	struct part_use *uses; /* as the last beat that measured said */
@@ -76,6 +78,8 @@ struct agents {
 	struct agents_output *doomed; /* that end when the loop comes to it */
 	int64_t last_input_id;
 	struct agents_input *doomed_inputs;
+	int64_t last_channel_id;
+	struct agents_channel *doomed_channels;
 };
 
 /* The node, made where there is none yet. */
@@ -104,6 +108,8 @@ void agents_end_all(struct agents_node *node, const char *reason);
 /* agents_stream.c */
 /* Sends an envelope; ends the stream if the node does not read. */
 void agents_stream_send(struct agents_stream *stream, const Agent__Envelope *envelope);
+/* Like agents_stream_send(), but leaves it, and returns false, where much is waiting already. */
+bool agents_stream_try(struct agents_stream *stream, const Agent__Envelope *envelope);
 void agents_stream_end(struct agents_stream *stream, enum grpc_status status, const char *text);
 
 /* agents_output.c */
@@ -117,6 +123,12 @@ void agents_output_free(struct agents *agents);
 void agents_input_taken(struct agents_node *node, const Agent__InputTaken *taken);
 void agents_input_end_all(struct agents_node *node, const char *reason);
 void agents_input_free(struct agents *agents);
+
+/* agents_channel.c: as for outputs */
+void agents_channel_data(struct agents_node *node, const Agent__SessionData *data);
+void agents_channel_closed(struct agents_node *node, const Agent__SessionClose *close);
+void agents_channel_end_all(struct agents_node *node, const char *reason);
+void agents_channel_free(struct agents *agents);
 
 /* agents_samples.c */
 void agents_take_beat(struct agents_node *node, const struct beat *beat);

@@ -6,7 +6,7 @@
 #include "base/memory.h"
 
 /* A node that does not read is one that is away. */
-enum { WAITING_BYTES_MAX = 4 << 20 };
+enum { WAITING_BYTES_MAX = 4 << 20, WAITING_BYTES_OF_SESSIONS = 1 << 20 };
 
 void agents_stream_end(struct agents_stream *stream, enum grpc_status status, const char *text)
 {
@@ -44,6 +44,15 @@ void agents_stream_send(struct agents_stream *stream, const Agent__Envelope *env
 	else if (stream->waiting.size > 0 || !grpc_send(stream->request->exchange, bytes))
 		agents_stream_keep(stream, bytes);
 	arena_reset(arena);
+}
+
+/* Orders must not wait behind what people type. */
+bool agents_stream_try(struct agents_stream *stream, const Agent__Envelope *envelope)
+{
+	if (stream->waiting.size > WAITING_BYTES_OF_SESSIONS)
+		return false;
+	agents_stream_send(stream, envelope);
+	return true;
 }
 
 static struct agents_stream *stream_of(const struct exchange *exchange)
@@ -137,6 +146,10 @@ static void agents_stream_on_body(struct exchange *exchange, struct text part)
 		agents_take_key(stream->node, envelope->slot_key);
 	else if (envelope->input_taken && stream->node)
 		agents_input_taken(stream->node, envelope->input_taken);
+	else if (envelope->session_data && stream->node)
+		agents_channel_data(stream->node, envelope->session_data);
+	else if (envelope->session_close && stream->node)
+		agents_channel_closed(stream->node, envelope->session_close);
 	else if (envelope->message.len > 0)
 		agents_stream_take_message(stream, envelope->message);
 	arena_free(&arena);

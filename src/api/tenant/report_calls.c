@@ -2,6 +2,7 @@
 #include "api/tenant/report_calls.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 
 #include "api/service/page.h"
 #include "api/service/service_state.h"
@@ -14,6 +15,7 @@
 
 #define HOUR_S INT64_C(3600)
 #define MONTH_MS (30 * DAY_MS)
+#define LINE_ID_MAX 128
 
 struct report {
 	int64_t from_ms, until_ms, now_ms;
@@ -256,9 +258,27 @@ static void (*const writers[REPORT_FIELDS_COUNT])(struct resource_writer *) = {
 	[REPORT_FIELD_including_children] = write_children,
 };
 
-static void put_line(struct json_writer *json, const char *key, const struct line *line)
+/* A line keeps its id whenever the same period of a tenant is exported. */
+static void line_id(char *id, size_t size, const struct report *report, int64_t tenant_id)
 {
+	char from[CALENDAR_TEXT_MAX], until[CALENDAR_TEXT_MAX];
+
+	calendar_write(report->from_ms * 1000, 0, from);
+	calendar_write(report->until_ms * 1000, 0, until);
+	if (tenant_id > 0)
+		snprintf(id, size, "%s/%s/tenant-%lld", from, until, (long long)tenant_id);
+	else
+		snprintf(id, size, "%s/%s", from, until);
+}
+
+static void put_line(struct json_writer *json, const char *key, const struct report *report,
+                     const struct line *line)
+{
+	char id[LINE_ID_MAX];
+
+	line_id(id, sizeof(id), report, line->own.tenant_id);
 	const struct field_value values[REPORT_FIELDS_COUNT] = {
+		[REPORT_FIELD_id] = FIELD_STRING(id),
 		[REPORT_FIELD_tenant_id] = FIELD_ID(line->own.tenant_id),
 		[REPORT_FIELD_tenant] = FIELD_STRING(line->tenant ? line->tenant->name : NULL),
 		[REPORT_FIELD_cost_per_gpu_hour] =
@@ -319,8 +339,11 @@ static void put_csv_waste(struct buffer *text, const struct usage *usage)
 	put_csv_decimal(text, usage->waste.lost_gpu_ms / HOUR_MS, 1000, 3);
 }
 
-static void put_csv_line(struct buffer *text, const struct line *line)
+static void put_csv_line(struct buffer *text, const struct report *report, const struct line *line)
 {
+	char id[LINE_ID_MAX];
+
+	line_id(id, sizeof(id), report, line->own.tenant_id);
 	buffer_print(text, "tenant-%" PRId64 ",", line->own.tenant_id);
 	put_csv_text(text, line->tenant ? line->tenant->name : "");
 	put_csv_figures(text, &line->own);
@@ -334,7 +357,7 @@ static void put_csv_line(struct buffer *text, const struct line *line)
 	put_csv_waste(text, &line->all);
 	put_csv_tokens(text, &line->own_tokens);
 	put_csv_tokens(text, &line->all_tokens);
-	buffer_text(text, "\r\n");
+	buffer_print(text, ",%s\r\n", id);
 }
 
 static void answer_csv(struct request *request)
@@ -364,11 +387,11 @@ static void answer_csv(struct request *request)
 		for (size_t t = 0; t < sizeof(tokens) / sizeof(tokens[0]); t++)
 			buffer_print(&request->body, ",%s%s", i > 0 ? "including_children_" : "",
 			             tokens[t]);
-	buffer_text(&request->body, "\r\n");
+	buffer_text(&request->body, ",id\r\n");
 	catalogue_lock(catalogue);
 	struct lines lines = report_lines(request);
 	for (size_t i = 0; i < lines.count; i++)
-		put_csv_line(&request->body, lines.at[i]);
+		put_csv_line(&request->body, request->state, lines.at[i]);
 	catalogue_unlock(catalogue);
 	request_header(request, "content-disposition",
 	               TEXT("attachment; filename=\"billing.csv\""));
@@ -381,12 +404,37 @@ static void put_period(struct json_writer *json, const struct report *report)
 	json_put_moment(json, "to", report->until_ms);
 }
 
+/* The export: the period, its lines, and their sums. */
+static void put_billing(struct request *request, struct json_writer *json)
+{
+	const struct report *report = request->state;
+	struct catalogue *catalogue = service_catalogue(request->service);
+	int64_t cost = 0, token_cost = 0;
+	char id[LINE_ID_MAX];
+
+	line_id(id, sizeof(id), report, 0);
+	json_put_string(json, "id", id);
+	put_period(json, report);
+	json_open_array(json, "tenants");
+	catalogue_lock(catalogue);
+	struct lines lines = report_lines(request);
+	for (size_t i = 0; i < lines.count; i++) {
+		/* What a tenant used is in the lines of those above it too: counted once. */
+		cost += lines.at[i]->own.cost;
+		token_cost += lines.at[i]->own_tokens.use.cost;
+		put_line(json, NULL, report, lines.at[i]);
+	}
+	catalogue_unlock(catalogue);
+	json_close(json);
+	json_put_decimal(json, "total_cost", cost, 6);
+	json_put_decimal(json, "total_tokens_cost", token_cost, 6);
+}
+
 static void answer_billing(struct engine_request *engine)
 {
 	struct request *request = request_of(engine);
 	const struct report *report = request->state;
-	struct catalogue *catalogue = service_catalogue(request->service);
-	int64_t cost = 0, token_cost = 0;
+
 	if (!engine->ok) {
 		request_fail(request, &engine->error);
 		return;
@@ -396,22 +444,33 @@ static void answer_billing(struct engine_request *engine)
 		return;
 	}
 	struct json_writer *json = request_object(request);
-	put_period(json, report);
-	json_open_array(json, "tenants");
-	catalogue_lock(catalogue);
-	struct lines lines = report_lines(request);
-	for (size_t i = 0; i < lines.count; i++) {
-		/* What a tenant used is in the lines of those above it too: counted once. */
-		cost += lines.at[i]->own.cost;
-		token_cost += lines.at[i]->own_tokens.use.cost;
-		put_line(json, NULL, lines.at[i]);
-	}
-	catalogue_unlock(catalogue);
-	json_close(json);
-	json_put_decimal(json, "total_cost", cost, 6);
-	json_put_decimal(json, "total_tokens_cost", token_cost, 6);
+	put_billing(request, json);
 	json_close(json);
 	request_answer_json(request, 200);
+}
+
+void report_read_billing(struct request *request, int64_t from_ms, int64_t until_ms,
+                         void (*done)(struct engine_request *engine))
+{
+	struct report *report = arena_alloc(&request->engine.arena, sizeof(*report));
+
+	*report = (struct report){ .from_ms = from_ms,
+		                   .until_ms = until_ms,
+		                   .now_ms = service_time_ms(request->service) };
+	request->identity = (struct identity){ .role = ROLE_ADMIN };
+	request->state = report;
+	request_read(request, read_usage, done);
+}
+
+void report_write_billing(struct request *request, struct buffer *body)
+{
+	struct json_writer json = json_writer_to(body);
+
+	json_open_object(&json, NULL);
+	json_put_string(&json, "event", "billing.day");
+	put_billing(request, &json);
+	json_close(&json);
+	buffer_text(body, "");
 }
 
 static void answer_usage(struct engine_request *engine)
@@ -432,7 +491,7 @@ static void answer_usage(struct engine_request *engine)
 	catalogue_lock(catalogue);
 	struct lines lines = report_lines(request);
 	struct map none = { 0 };
-	put_line(json, "usage",
+	put_line(json, "usage", report,
 	         lines.count > 0 ? lines.at[0] : line_get(request, &none, report->tenant_id));
 	map_free(&none);
 	catalogue_unlock(catalogue);

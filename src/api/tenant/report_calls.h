@@ -5,6 +5,11 @@
 #include "api/request/request.h"
 
 /* GET /api/v1/tenants/{id}/usage?from&to, GET /api/v1/reports/billing?from&to&format */
+/* The billing export of that period, for the service itself: reads what it is made of, and writes
+ * it in `done`. */
+void report_read_billing(struct request *request, int64_t from_ms, int64_t until_ms,
+                         void (*done)(struct engine_request *engine));
+void report_write_billing(struct request *request, struct buffer *body);
 void report_calls_usage(struct request *request);
 void report_calls_billing(struct request *request);
 void report_calls_jobs(struct request *request);

@@ -49,6 +49,8 @@
 	  "Share of time in which memory is active, from 0 to 1.")                                 \
 	M(GPU_MEMORY_BYTES, GAUGE, "gpu_memory_bytes", "node, gpu, kind",                          \
 	  "Memory of the GPU: its capacity, and what occupies it by kind.")                        \
+	M(GPU_UNEXPLAINED_MEMORY_BYTES, GAUGE, "gpu_unexplained_memory_bytes", "node, gpu",            \
+	  "External memory of the GPU that no process explains.")                                 \
 	M(GPU_LOADING_SECONDS_TOTAL, COUNTER, "gpu_loading_seconds_total", "node, gpu",            \
 	  "Time in which models were loaded onto the GPU: its rate is the share of time spent "    \
 	  "loading.")                                                                              \
@@ -67,7 +69,7 @@
 	M(PREEMPTIONS_TOTAL, COUNTER, "preemptions_total", "", "Jobs stopped to make room.")       \
 	M(TASK_NOTICES_TOTAL, COUNTER, "task_notices_total", "kind",                               \
 	  "Tasks that nodes reported: over their reservation, idle on their GPUs, without "        \
-	  "the guard, or crowded by others.")                                                      \
+	  "the guard, crowded by others, or beside memory that nobody explains.")                                                      \
 	M(NODE_MISREPORTS_TOTAL, COUNTER, "node_misreports_total", "",                             \
 	  "Reports of nodes about work, GPUs or addresses that are not theirs.")                   \
 	M(SUBMISSIONS_TOTAL, COUNTER, "submissions_total", "", "Jobs accepted.")                   \

@@ -13,9 +13,6 @@ struct stream;
 struct stream *stream_open(const struct client *client, const char *topics, struct error *error);
 void stream_close(struct stream *stream);
 
-/* Whether the head of an answer, up to its empty line, agrees to a WebSocket with that key. */
-bool stream_is_accepted(const char *head, const char *key);
-
 /* The next event, if one has arrived, in `*event` (json_decref); NULL: none has. False: the
  * stream has ended. Does not wait. */
 bool stream_next(struct stream *stream, json_t **event);

@@ -335,6 +335,17 @@ static void gpu_foreign(struct session *session, struct table *table, const json
 	listing_memory(table, member_integer(gpu, "foreign_memory"));
 }
 
+static void gpu_unexplained(struct session *session, struct table *table, const json_t *gpu)
+{
+	int64_t mib = member_integer(gpu, "unexplained_memory");
+
+	if (mib > 0)
+		listing_memory(table, mib);
+	else
+		table_cell(table, "%s", "-");
+	(void)session;
+}
+
 static void gpu_busy(struct session *session, struct table *table, const json_t *gpu)
 {
 	(void)session;
@@ -390,6 +401,7 @@ static const struct column gpu_columns[] = {
 	COLUMN("RESERVED", gpu_reserved, .right = true),
 	COLUMN("FREEING", gpu_releasing, .right = true),
 	COLUMN("FOREIGN", gpu_foreign, .right = true),
+	COLUMN("UNEXPLAINED", gpu_unexplained, .right = true),
 	COLUMN("FREE", gpu_free, .right = true),
 	COLUMN("BUSY", gpu_busy, .right = true),
 	COLUMN("TEMP", gpu_heat, .right = true),

@@ -8,6 +8,7 @@
 #include "cli/commands.h"
 #include "cli/job/job_input.h"
 #include "cli/job/job_request.h"
+#include "cli/job/job_session.h"
 #include "cli/job/job_watch.h"
 #include "cli/listing.h"
 #include "cli/text/quantity.h"
@@ -25,6 +26,11 @@ static const struct option submit_options[] = {
 	OPTION("--file", "-f", "FILE",
 	       "submit the jobs of this file; options go before what it says",
 	       .completes = COMPLETES_FILES),
+	{ 0 },
+};
+
+static const struct option run_options[] = {
+	OPTION("--pty", NULL, NULL, "its first task has a terminal, which is this one"),
 	{ 0 },
 };
 
@@ -140,12 +146,20 @@ json_t *submit_send(struct session *session, json_t *job, int *status)
 	return answer;
 }
 
+/* `run --pty` alone has the option. */
+static bool wants_terminal(const struct session *session)
+{
+	return arguments_has(session->arguments, "--pty");
+}
+
 /* The job is taken in: its answer, or NULL with what to end with. With `input`, its first task has
  * standard input where there is any; then it says whether a task has. */
 static json_t *submit_one(struct session *session, bool *input, int *status)
 {
 	struct error error = { 0 };
 	json_t *job = job_request(session, &error);
+	if (job && wants_terminal(session))
+		job_session_ask_terminal(job);
 	if (job && input && !json_object_get(job, "standard_input") && job_input_is_there())
 		json_object_set_new(job, "standard_input", json_string("first"));
 	if (input)
@@ -253,7 +267,11 @@ static int run_run(const struct arguments *arguments)
 		return CLI_NO_JOB;
 	job_watch_catch();
 	json_t *answer = submit_one(&session, &input, &status);
-	if (answer) {
+	if (answer && wants_terminal(&session)) {
+		warn_of_impossible(&session, answer);
+		status = job_session_stay(&session, member_text(answer, "job_id"),
+		                          !isatty(STDERR_FILENO));
+	} else if (answer) {
 		warn_of_impossible(&session, answer);
 		status =
 		    job_watch(&session, &(struct job_watch){ .job = member_text(answer, "job_id"),
@@ -304,13 +322,16 @@ const struct cli_command run_command = {
 		   "cancels the job and waits for its end; a second one leaves at once. It\n"
 		   "ends with the job's code; with 125 where the job could not be run or was\n"
 		   "cancelled by others, and 130 after Ctrl-C. The output of several tasks has\n"
-		   "the task's number before each line.\n",
-	.examples = "run --gpus 1 -- nvidia-smi\n"
+		   "the task's number before each line. With --pty, Ctrl-P Ctrl-Q, or ~. at the\n"
+		   "beginning of a line, leaves the job running; 'gpu-cli attach' returns to it.\n",
+	.examples = "run --pty --gpus 1 -- bash\n"
+		    "run --gpus 1 -- nvidia-smi\n"
 		    "run --gpus 1 -- python score.py <samples.json >scores.json\n"
 		    "run --gpus 2 --tasks 4 python train.py --epochs 3\n",
 	.fields = &job_resource,
 	.without = "--array --hold",
 	.shared = work_options,
+	.options = run_options,
 	.asks = true,
 	.runs = true,
 	.operand = COMPLETES_FILES,

@@ -73,6 +73,7 @@ static void job_watch_show(void *context, const char *data, size_t size)
 {
 	struct tail *tail = context;
 	tail->offset += (int64_t)size;
+	tail->tries = 0;
 	if (!tail->labelled) {
 		fwrite(data, 1, size, stdout);
 		return;
@@ -108,11 +109,14 @@ static void start_tail(struct watching *watching, struct tail *tail, int64_t run
 	buffer_free(&path);
 }
 
-/* Ends the answer of a tail. Output that could not be read is requested again for a while. */
+/* Ends the answer of a tail. Output that could not be read is requested again from where it broke
+ * off: for a while, and for as long as the service is away. */
 static void end_tail(struct watching *watching, struct tail *tail, bool broken)
 {
-	bool refused = tail->stream.answer.status != 200;
-	if ((refused || broken) && tail->tries++ < TRIES) {
+	int status = tail->stream.answer.status;
+	bool refused = status != 200;
+	bool away = status == 0 || status == 502 || status == 503; /* it may be starting again */
+	if (away || ((refused || broken) && tail->tries++ < TRIES)) {
 		tail->run_ms = 0;
 		tail->not_before_ms = clock_unix_ms() + SOON_MS;
 	} else if (refused) {
@@ -338,6 +342,9 @@ static int stay(struct watching *watching)
 			if (watching->watch->output)
 				start_tails(watching);
 		}
+		if (watching->watch->until_running &&
+		    strcmp(member_text(watching->job, "state"), "running") == 0)
+			return CLI_FINE;
 		if (job_is_over(member_text(watching->job, "state")) && !has_tails(watching))
 			return code_of(watching);
 		if (ferror(stdout))

@@ -6,12 +6,13 @@
 
 struct job_watch {
 	const char *job;
-	bool output;  /* show what it writes */
-	bool cancels; /* an interruption cancels it; the second one leaves at once */
-	bool quiet;   /* say nothing about its states */
-	bool any_end; /* however it ends is fine */
-	int64_t task; /* only this one's output; -1: all */
-	bool input;   /* passes standard input on to the tasks that have one */
+	bool output;        /* show what it writes */
+	bool cancels;       /* an interruption cancels it; the second one leaves at once */
+	bool quiet;         /* say nothing about its states */
+	bool any_end;       /* however it ends is fine */
+	int64_t task;       /* only this one's output; -1: all */
+	bool until_running; /* ends with CLI_FINE when the job runs */
+	bool input;         /* passes standard input on to the tasks that have one */
 };
 
 /* From here on an interruption does not end the program: it is what `cancels` heeds. */

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "cli/job/job_input.h"
+#include "cli/job/job_session.h"
 #include "cli/job/job_watch.h"
 #include "cli/slurm/submission.h"
 #include "json/member.h"
@@ -35,20 +36,22 @@ static int run_here(const struct slurm_call *call)
 	return 127;
 }
 
-static int run_there(struct slurm_call *call)
+static int run_there(struct slurm_call *call, const char *const *command, size_t count,
+                     bool terminal)
 {
 	struct slurm_asked asked = { .sources = { &call->arguments } };
-	struct slurm_job job = { .command = call->arguments.operands,
-		                 .command_count = call->arguments.operand_count };
+	struct slurm_job job = { .command = command, .command_count = count };
 	struct error error = { 0 };
 	char directory[PATH_MAX];
 	submission_begin(&job, &asked, directory, sizeof(directory));
 	json_t *request = slurm_request(&job, &error);
-	bool input = job_input_is_there();
+	bool input = !terminal && job_input_is_there();
 	if (!request)
 		return slurm_fail(call, "%s", error.text);
 	if (input)
 		json_object_set_new(request, "standard_input", json_string("all"));
+	if (terminal)
+		job_session_ask_terminal(request);
 	submission_warn(call, &asked);
 	if (!slurm_open(call)) {
 		json_decref(request);
@@ -58,13 +61,15 @@ static int run_there(struct slurm_call *call)
 	json_t *answer = submission_send(call, request);
 	if (!answer)
 		return 1;
-	int status =
-	    job_watch(&call->session, &(struct job_watch){ .job = member_text(answer, "job_id"),
-	                                                   .output = true,
-	                                                   .cancels = true,
-	                                                   .quiet = true,
-	                                                   .input = input,
-	                                                   .task = -1 });
+	int status = terminal
+	                 ? job_session_stay(&call->session, member_text(answer, "job_id"), true)
+	                 : job_watch(&call->session,
+	                             &(struct job_watch){ .job = member_text(answer, "job_id"),
+	                                                  .output = true,
+	                                                  .cancels = true,
+	                                                  .quiet = true,
+	                                                  .input = input,
+	                                                  .task = -1 });
 	json_decref(answer);
 	return status;
 }
@@ -73,15 +78,16 @@ static int srun_run(struct slurm_call *call)
 {
 	if (call->arguments.operand_count == 0)
 		return slurm_fail(call, "no command given");
-	if (slurm_given(call, "--pty"))
-		return slurm_fail(call, "--pty is not supported: a job has no terminal");
 	if (slurm_option(call, "--array"))
 		return slurm_fail(call, "--array is for sbatch");
 	if (slurm_option(call, "--output") || slurm_option(call, "--error") ||
 	    slurm_option(call, "--input"))
 		return slurm_fail(call, "--output, --error and --input are not supported: redirect "
 		                        "the output of srun");
-	return getenv("GPU_SCHEDULER_JOB_ID") ? run_here(call) : run_there(call);
+	return getenv("GPU_SCHEDULER_JOB_ID")
+	           ? run_here(call)
+	           : run_there(call, call->arguments.operands, call->arguments.operand_count,
+	                       slurm_given(call, "--pty"));
 }
 
 const struct slurm_program slurm_srun = {
@@ -95,16 +101,24 @@ const struct slurm_program slurm_srun = {
 	.run = srun_run,
 };
 
+/* The shell, or the command, runs in the allocation itself, and not where salloc was called. */
 static int salloc_run(struct slurm_call *call)
 {
-	return slurm_fail(call, "an allocation without a job is not supported: use "
-	                        "'srun COMMAND' or 'sbatch SCRIPT'");
+	static const char *const shell[] = { "/bin/sh", "-c", "exec \"${SHELL:-/bin/sh}\" -i" };
+
+	if (getenv("GPU_SCHEDULER_JOB_ID"))
+		return slurm_fail(call, "this is an allocation already");
+	if (call->arguments.operand_count == 0)
+		return run_there(call, shell, sizeof(shell) / sizeof(*shell), true);
+	return run_there(call, call->arguments.operands, call->arguments.operand_count, true);
 }
 
 const struct slurm_program slurm_salloc = {
 	.name = "salloc",
 	.usage = "[OPTION...] [COMMAND [ARGUMENT...]]",
-	.summary = "refused, with the command to use instead",
+	.summary = "a shell, or a command, in a terminal on what was allocated",
+	.notes = "The shell runs on the first node of the allocation, and the allocation ends with "
+		 "it.\n",
 	.options = options,
 	.submits = true,
 	.runs = true,

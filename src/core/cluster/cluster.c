@@ -326,6 +326,8 @@ bool cluster_check_gpu_report(const struct gpu *gpu, const struct gpu_report_com
 	};
 	return check_amount(&node, gpu->r.uuid, "foreign memory (MiB)", report->foreign_mib,
 	                    MIB_MAX, error) &&
+	       check_amount(&node, gpu->r.uuid, "unexplained memory (MiB)", report->unexplained_mib,
+	                    MIB_MAX, error) &&
 	       check_measurements(&node, error);
 }
 

@@ -182,6 +182,19 @@ static void name_rules(struct demand *demand, char *lines)
 		demand->rules[i].text = line;
 }
 
+static bool has_line(const char *lines, const char *line)
+{
+	size_t size = strlen(line);
+
+	for (const char *at = lines; *at;) {
+		size_t end = strcspn(at, "\n");
+		if (end == size && memcmp(at, line, size) == 0)
+			return true;
+		at += end + (at[end] == '\n');
+	}
+	return false;
+}
+
 static struct demand *demand_parse(const char *resources, const char *rules, const char *marks,
                                    const char *node_class, struct error *error)
 {
@@ -198,6 +211,7 @@ static struct demand *demand_parse(const char *resources, const char *rules, con
 	}
 	demand->marks = copies[3];
 	demand->node_class = copies[4];
+	demand->never_preempts = has_line(marks, MARK_NEVER_PREEMPTS);
 	demand->counts = memory_zero((size_t)count_lines(resources) + 1, sizeof(*demand->counts));
 	demand->rules = memory_zero((size_t)count_lines(rules) + 1, sizeof(*demand->rules));
 	if (!parse_all(demand, copies[0], copies[1], error)) {

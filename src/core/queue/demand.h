@@ -9,7 +9,8 @@
 /* Four texts of a job, and two of a guest, as they are stored:
  *
  * resources   counted resources that a task takes of its node: lines `name=n`
- * marks       by which rules select its tasks: lines `key=value`
+ * marks       by which rules select its tasks: lines `key=value`. With `@preempts=never` no
+ *             task is stopped, and no slot that serves, to make room for it
  * node class  the class whose nodes alone it goes to; empty: any
  * rules       lines, of words that one space separates:
  *     apart DOMAIN SELECTOR      no task with these marks is in the same domain
@@ -74,6 +75,7 @@ struct demand {
 	struct rule *rules;
 	int rule_count;
 	bool keeps_apart, brings_together, spreads, has_ports; /* it has such rules */
+	bool never_preempts;
 	/* Of demand_refresh. */
 	struct bitset allowed, wanted, tolerated; /* nodes, by rank; unused without a class */
 	size_t ranks;
@@ -82,6 +84,9 @@ struct demand {
 	bool found_later;
 	struct bitset kept_off; /* nodes where others' rules keep it off */
 };
+
+/* The mark of tasks for which none is stopped. */
+#define MARK_NEVER_PREEMPTS "@preempts=never"
 
 /* Whether the texts make sense; a sentence that names the line where not. */
 bool demand_check(const char *resources, const char *rules, const char *marks,

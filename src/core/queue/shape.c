@@ -24,6 +24,11 @@ static int64_t next_key(int64_t key)
 	return key < INT64_MAX ? key + 1 : 0;
 }
 
+bool shape_never_preempts(const struct shape *shape)
+{
+	return shape->filter->demand && shape->filter->demand->never_preempts;
+}
+
 /* The item that is the same as `wanted`, or NULL; `*key` is where it is, or
  * where it would go. */
 static void *shape_find(const struct map *map, uint64_t hash, same_kind *same, const void *wanted,

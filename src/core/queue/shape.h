@@ -47,6 +47,9 @@ struct shape {
 	int64_t active_index; /* in shapes.active; -1 */
 };
 
+/* Whether no task may be stopped for those of the shape. */
+bool shape_never_preempts(const struct shape *shape);
+
 struct shapes {
 	struct map shapes, groups, classes, filters; /* by hash, chained by counting on from it */
 	struct shape **all;                          /* by number */

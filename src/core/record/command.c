@@ -53,7 +53,8 @@ struct only_reservation {
 #define REPORT_MORE_FIELDS(F, T) F(T, slowdowns_c, .width = 1)
 #define GPU_FIELDS(F, T)                                                                           \
 	F(T, uuid) F(T, foreign_mib) F(T, temperature_c) F(T, healthy)                             \
-	F(T, measurements, LIST(T, measurement_count, measurement_type)) F(T, node)
+	F(T, measurements, LIST(T, measurement_count, measurement_type)) F(T, node)           \
+	F(T, unexplained_mib)
 
 #define SUBMIT_FIELDS(F, T) F(T, array_from) F(T, array_to) F(T, array_indices, .width = 1) F(T, hold) F(T, check_possible)
 #define REPRIORITISE_FIELDS(F, T) F(T, id) F(T, priority)

@@ -147,6 +147,7 @@ struct node_report_command {
 struct gpu_report_command {
 	const char *uuid;
 	int64_t foreign_mib, temperature_c;
+	int64_t unexplained_mib; /* of foreign_mib: what no process explains */
 	bool healthy;
 	const struct measurement *measurements;
 	int64_t measurement_count;

@@ -10,7 +10,7 @@ const struct words event_words =
           "gpu_over", "gpu_free_again", "tenant_changed", "release_late", "model_changed",
           "slot_loading", "slot_ready", "slot_stopping", "slot_gone", "model_failed", "task_over",
           "task_idle", "task_unguarded", "node_misreported", "clock_moved", "job_suspended",
-          "job_resumed", "task_crowded", "job_deadline", "window_changed");
+          "job_resumed", "task_crowded", "job_deadline", "window_changed", "task_unexplained");
 
 /* clang-format off */
 #define ORDER_FIELDS(F, T)                                                                         \

@@ -49,16 +49,33 @@ enum event_kind {
 	EVENT_CLOCK_MOVED,      /* the clock was wrong: all times moved by `value` ms */
 	EVENT_JOB_SUSPENDED,
 	EVENT_JOB_RESUMED,
-	EVENT_TASK_CROWDED,   /* of enum task_notice too */
-	EVENT_JOB_DEADLINE,   /* is at risk, or is not any more; `value`: thousandths */
-	EVENT_WINDOW_CHANGED, /* made, opened, closed or gone: `value` is its id */
+	EVENT_TASK_CROWDED,     /* of enum task_notice too */
+	EVENT_JOB_DEADLINE,     /* is at risk, or is not any more; `value`: thousandths */
+	EVENT_WINDOW_CHANGED,   /* made, opened, closed or gone: `value` is its id */
+	EVENT_TASK_UNEXPLAINED, /* of enum task_notice too */
 };
 
 /* The event of an enum task_notice. */
 static inline enum event_kind event_of_notice(int32_t notice)
 {
-	return notice == NOTICE_CROWDED ? EVENT_TASK_CROWDED
-	                                : (enum event_kind)(EVENT_TASK_OVER + notice);
+	static const enum event_kind kinds[NOTICES] = {
+		[NOTICE_OVER] = EVENT_TASK_OVER,
+		[NOTICE_IDLE] = EVENT_TASK_IDLE,
+		[NOTICE_UNGUARDED] = EVENT_TASK_UNGUARDED,
+		[NOTICE_CROWDED] = EVENT_TASK_CROWDED,
+		[NOTICE_UNEXPLAINED] = EVENT_TASK_UNEXPLAINED,
+	};
+
+	return kinds[notice];
+}
+
+/* The enum task_notice of an event; -1: it is of none. */
+static inline int32_t notice_of_event(enum event_kind kind)
+{
+	for (int32_t notice = 0; notice < NOTICES; notice++)
+		if (event_of_notice(notice) == kind)
+			return notice;
+	return -1;
 }
 
 /* An order names the term, so that a node refuses it from an older scheduler. */

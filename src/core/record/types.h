@@ -158,10 +158,11 @@ struct task_use {
 
 /* What a node has to say about a task that runs. */
 enum task_notice {
-	NOTICE_OVER,      /* it uses more GPU memory than it reserved */
-	NOTICE_IDLE,      /* it holds GPUs and does not use them */
-	NOTICE_UNGUARDED, /* it uses a GPU without the guard that it should have */
-	NOTICE_CROWDED,   /* others use memory that it reserved, and allocations of it failed */
+	NOTICE_OVER,        /* it uses more GPU memory than it reserved */
+	NOTICE_IDLE,        /* it holds GPUs and does not use them */
+	NOTICE_UNGUARDED,   /* it uses a GPU without the guard that it should have */
+	NOTICE_CROWDED,     /* others use memory that it reserved, and allocations of it failed */
+	NOTICE_UNEXPLAINED, /* memory came to one of its GPUs that no process explains */
 	NOTICES,
 };
 

@@ -27,7 +27,7 @@ const struct words runtime_words = WORDS("vllm", "ollama", "llama.cpp", "custom"
 const struct words slot_policy_words = WORDS("spread", "pack");
 const struct words keep_alive_words = WORDS("comment", "chunk", "off");
 const struct words slot_state_words = WORDS("waiting", "placed", "loading", "ready", "stopping");
-const struct words task_notice_words = WORDS("over", "idle", "unguarded", "crowded");
+const struct words task_notice_words = WORDS("over", "idle", "unguarded", "crowded", "unexplained");
 const struct words run_ending_words =
     WORDS("goes_on", "completed", "failed", "preempted", "requeued", "node_lost", "cancelled",
           "refused", "withdrawn", "unloaded", "suspended");

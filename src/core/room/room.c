@@ -102,6 +102,8 @@ bool room_may_help(struct sched *sched, struct job_group *group, enum room_kind 
 {
 	if (room_known_full(sched, group, group->highest, kind))
 		return false;
+	if ((kind == ROOM_PREEMPT || kind == ROOM_RECLAIM) && shape_never_preempts(group->shape))
+		return false;
 	if (kind == ROOM_PREEMPT)
 		return group->highest > room_lowest_priority(group->tenant);
 	if (kind == ROOM_CONSOLIDATE && !group->preemptible)

@@ -317,7 +317,9 @@ static struct job *next_turn(const struct sched *sched)
 		if (!tenant->r.can_preempt_others || tenant->victims.count == 0)
 			continue;
 		for (size_t g = 0; g < tenant->group_count; g++)
-			for (size_t c = 0; c < tenant->groups[g]->class_count; c++) {
+			for (size_t c = 0; !shape_never_preempts(tenant->groups[g]->shape) &&
+			                   c < tenant->groups[g]->class_count;
+			     c++) {
 				struct job *job = first_of(sched, tenant->groups[g]->classes[c]);
 				if (job && (!next || goes_first(sched, job, next)))
 					next = job;

@@ -75,7 +75,7 @@ static bool forecast_may_preempt(struct sched *sched, const struct job *job)
 	INVARIANT(job->class != NULL);
 	struct amounts amounts = job_amounts(sched, job, job->class->shape->tasks);
 	if (!sched->config.enable_preemption || !tenant->r.can_preempt_others ||
-	    sched->victims == 0)
+	    sched->victims == 0 || shape_never_preempts(job->class->shape))
 		return false;
 	return (lowest && lowest->major < job->r.priority) ||
 	       (sched->victims > (int64_t)tenant->victims.count &&

@@ -72,7 +72,9 @@ static void print_holders(struct buffer *buffer, const struct sched *sched, cons
 	text_gpu(buffer, sched, gpu->r.id);
 	buffer_print(buffer, " has %" PRId64 " MiB: ", gpu->r.capacity_mib);
 	print_amount(buffer, &named, "the driver", gpu->r.overhead_mib);
-	print_amount(buffer, &named, "programs that nobody scheduled", gpu->r.foreign_mib);
+	print_amount(buffer, &named, "programs that nobody scheduled",
+	             gpu->r.foreign_mib - gpu->r.unexplained_mib);
+	print_amount(buffer, &named, "memory that no process explains", gpu->r.unexplained_mib);
 	for (; owner && named < NAMED_MAX; owner = next_owner(gpu, owner->id)) {
 		print_comma(buffer, &named);
 		print_owner(buffer, sched, owner, part_on(owner, gpu), viewer);

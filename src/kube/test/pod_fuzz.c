@@ -5,9 +5,29 @@
 #include "kube/pod.h"
 #include "kube/pod_gpus.h"
 #include "kube/pod_group.h"
+#include "kube/pod_owner.h"
+#include "kube/pod_volumes.h"
 #include "kube/quantity.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* Every claim and volume is what was given. */
+static const json_t *find_any(const void *context, bool volume, const char *namespace,
+                              const char *name)
+{
+	(void)volume, (void)namespace, (void)name;
+	return context;
+}
+
+static void fuzz_volumes(const json_t *pod, struct buffer *reasons)
+{
+	struct error error;
+	json_t *volumes = pod_volumes(pod, find_any, pod, &error);
+
+	pod_volumes_suit(volumes, pod, reasons);
+	pod_volumes_class(volumes, reasons);
+	json_decref(volumes);
+}
 
 /* Rules are lines without empty ones, and never hold what would end one early. */
 static void check_rules(const struct buffer *rules)
@@ -25,7 +45,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct node_gpu gpus[NODE_GPUS_MAX];
 	struct pod_gpus asked;
 	struct pod_group group;
-	bool shared, queue;
+	struct pod_owner owner;
+	bool shared, queue, whole;
 	struct error error;
 	char text[64];
 	int64_t amount;
@@ -46,8 +67,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		pod_group_read(pod, &group);
 		pod_group_minimum(pod);
 		pod_tenant(pod, &queue);
+		pod_group_rank(pod_group_resources[1], pod);
+		if (pod_owner_read(pod, &owner))
+			pod_queue_label(pod);
+		for (size_t i = 0; pod_owner_resources[i]; i++)
+			if (pod_owner_gang(pod_owner_resources[i], pod, "worker", &whole) < 1)
+				abort();
 		pod_is_preemptible(pod);
 		pod_node_class(pod, true, &marks);
+		fuzz_volumes(pod, &reasons);
 		pod_node_capacity(pod, &request, &error);
 		buffer_free(&request.counts);
 	}

@@ -176,6 +176,19 @@ DESK_TEST(a_task_that_works_again_is_not_idle)
 	assert_int_equal(desk_phase(desk, 7), WORK_RUNNING);
 }
 
+DESK_TEST(a_task_that_somebody_works_in_is_not_idle)
+{
+	run_idle(desk, 3000);
+	desk_event(desk, INPUT_SESSION, (struct work_event){ .reservation_id = 7 });
+	desk_renew(desk, 3000);
+	desk_measure(desk);
+	assert_null(desk_change(desk, CHANGE_IDLE));
+	assert_int_equal(desk_count(desk, OUTPUT_NOTICE, 7), 0);
+	desk_renew(desk, 1000);
+	desk_measure(desk);
+	assert_non_null(desk_change(desk, CHANGE_IDLE));
+}
+
 static void enforce_load(struct desk *desk)
 {
 	struct order_part part = { .uuid = "gpu-a", .memory_mib = 20000 };
@@ -340,6 +353,7 @@ int main(void)
 		cmocka_unit_test(gpus_that_are_held_and_not_used_are_told_once),
 		cmocka_unit_test(by_policy_idle_gpus_are_taken_back_after_notice),
 		cmocka_unit_test(a_task_that_works_again_is_not_idle),
+		cmocka_unit_test(a_task_that_somebody_works_in_is_not_idle),
 		cmocka_unit_test(a_slot_is_told_when_it_loads_and_when_it_is_ready),
 		cmocka_unit_test(a_snapshot_tells_slots_with_their_gpus_model_and_address),
 		cmocka_unit_test(a_slot_that_ends_is_told_as_running_only),

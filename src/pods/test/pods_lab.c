@@ -4,6 +4,55 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+static bool lab_node_name(void *context, int64_t node_id, struct buffer *name)
+{
+	(void)context;
+	buffer_print(name, "n%lld", (long long)node_id);
+	return true;
+}
+
+static bool lab_gpu_uuid(void *context, int64_t gpu_id, struct buffer *uuid)
+{
+	(void)context;
+	buffer_print(uuid, "GPU-%lld", (long long)gpu_id);
+	return true;
+}
+
+static int64_t lab_tenant(void *context, const char *name)
+{
+	const struct lab *lab = context;
+
+	for (int i = 0; i < lab->tenant_count; i++)
+		if (strcmp(lab->tenant_names[i], name) == 0)
+			return i + 2;
+	return strcmp(name, "everyone") == 0 ? 1 : 0;
+}
+
+static void lab_tenant_record(void *context, const char *name, struct arena *arena,
+                              struct tenant_record *tenant)
+{
+	const struct lab *lab = context;
+	int64_t id = lab_tenant(context, name);
+
+	(void)arena;
+	*tenant = id > 1 ? lab->tenants[id - 2] : tenant_default(name);
+	tenant->name = name;
+}
+
+/* Tenants are there at once. */
+static void put_tenant(struct lab *lab, const struct tenant_record *tenant)
+{
+	int64_t at = tenant->id ? tenant->id - 2 : lab->tenant_count;
+
+	assert_true(at >= 0 && at < LAB_TENANTS);
+	lab->tenants[at] = *tenant;
+	lab->tenants[at].id = at + 2;
+	if (tenant->id)
+		return;
+	snprintf(lab->tenant_names[at], sizeof(lab->tenant_names[0]), "%s", tenant->name);
+	lab->tenant_count++;
+}
+
 static void lab_command(void *context, const struct command *command, int64_t ticket)
 {
 	struct lab *lab = context;
@@ -21,6 +70,7 @@ static void lab_command(void *context, const struct command *command, int64_t ti
 		at->least = command->submit.job.min_available;
 		at->priority = command->submit.job.priority;
 		at->preemptible = command->submit.job.preemptible;
+		at->tenant_id = command->submit.job.tenant_id;
 		break;
 	case COMMAND_TASK_EXITED:
 	case COMMAND_TASK_REFUSED:
@@ -37,31 +87,11 @@ static void lab_command(void *context, const struct command *command, int64_t ti
 		at->id = command->id;
 		break;
 	case COMMAND_PUT_TENANT:
-		snprintf(at->tenant, sizeof(at->tenant), "%s", command->tenant.name);
+		put_tenant(lab, &command->tenant);
 		break;
 	default:
 		break;
 	}
-}
-
-static bool lab_node_name(void *context, int64_t node_id, struct buffer *name)
-{
-	(void)context;
-	buffer_print(name, "n%lld", (long long)node_id);
-	return true;
-}
-
-static bool lab_gpu_uuid(void *context, int64_t gpu_id, struct buffer *uuid)
-{
-	(void)context;
-	buffer_print(uuid, "GPU-%lld", (long long)gpu_id);
-	return true;
-}
-
-static int64_t lab_tenant(void *context, const char *name)
-{
-	(void)context;
-	return strcmp(name, "everyone") == 0 ? 1 : 0;
 }
 
 static bool lab_no(void *context, const char *name)
@@ -112,12 +142,14 @@ void lab_restart(struct lab *lab)
 	const struct pods_settings settings = { .scheduler_names = names,
 		                                .default_tenant = "everyone",
 		                                .tenants = tenants,
+		                                .kai_queues = true,
 		                                .force_release_ms = 1000,
 		                                .replace_ms = 300000 };
 	const struct pods_port port = { .command = lab_command,
 		                        .node_name = lab_node_name,
 		                        .gpu_uuid = lab_gpu_uuid,
 		                        .tenant = lab_tenant,
+		                        .tenant_record = lab_tenant_record,
 		                        .node_has_agent = lab_no,
 		                        .node_is_watched = lab_no,
 		                        .node_amounts = lab_amounts,

@@ -13,16 +13,15 @@
 #include "base/memory.h"
 #include "pods/pods.h"
 
-enum { LAB_COMMANDS = 256, LAB_WRITES = 256 };
+enum { LAB_COMMANDS = 256, LAB_WRITES = 256, LAB_TENANTS = 8 };
 
 struct lab_command {
 	enum command_kind kind;
 	int64_t id; /* of a job, or a reservation */
 	int64_t tasks, least;
 	int64_t exit_code;
-	int64_t priority;
+	int64_t priority, tenant_id;
 	bool finished, preemptible;
-	char tenant[64];
 };
 
 struct lab_write {
@@ -42,6 +41,9 @@ struct lab {
 	int64_t tickets[LAB_COMMANDS];
 	char keys[LAB_COMMANDS][300]; /* of jobs, by ticket */
 	int ticket_count;
+	struct tenant_record tenants[LAB_TENANTS]; /* with ids from 2 on; "everyone" has 1 */
+	char tenant_names[LAB_TENANTS][64];
+	int tenant_count;
 };
 
 /* A scheduler that has just started, beside one node of 8 GPUs. */

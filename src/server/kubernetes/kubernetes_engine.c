@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/tenant/tenant_json.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "core/record/orchestrator.h"
@@ -97,6 +98,22 @@ static int64_t port_tenant(void *context, const char *name)
 	return id;
 }
 
+static void port_tenant_record(void *context, const char *name, struct arena *arena,
+                               struct tenant_record *tenant)
+{
+	struct catalogue *catalogue = ((struct kubernetes *)context)->port->catalogue;
+
+	catalogue_lock(catalogue);
+	const struct tenant_record *known = catalogue_tenant_named(catalogue, name);
+	if (known) {
+		*tenant = *(struct tenant_record *)record_copy(arena, RECORD_TENANT, known);
+	} else {
+		*tenant = tenant_json_default();
+		tenant->name = arena_string(arena, name);
+	}
+	catalogue_unlock(catalogue);
+}
+
 static bool port_node_has_agent(void *context, const char *name)
 {
 	struct catalogue *catalogue = ((struct kubernetes *)context)->port->catalogue;
@@ -160,6 +177,7 @@ struct pods_port kubernetes_port(struct kubernetes *kubernetes)
 		                   .node_name = port_node_name,
 		                   .gpu_uuid = port_gpu_uuid,
 		                   .tenant = port_tenant,
+		                   .tenant_record = port_tenant_record,
 		                   .node_has_agent = port_node_has_agent,
 		                   .node_is_watched = port_node_is_watched,
 		                   .node_amounts = port_node_amounts,

@@ -6,13 +6,15 @@
 #include "base/memory.h"
 #include "base/number.h"
 #include "kube/pod_group.h"
+#include "kube/pod_owner.h"
 #include "server/kubernetes/kubernetes_local.h"
 
 enum {
 	WATCH_QUIET_MS = 330000, /* a watch ends by itself after 290 s */
 	WAIT_LEAST_MS = 100,
 	WAIT_MOST_MS = 10000,
-	ABSENT_MS = 60000, /* a resource that the server does not have is looked for again */
+	ABSENT_MS = 60000, /* a resource that the server does not have, or hides, is looked for
+	                      again */
 };
 
 static int64_t follow_now_ms(const struct kubernetes *kubernetes)
@@ -44,6 +46,12 @@ static void sink_group(void *context, enum reflector_event event, const json_t *
 	pods_group(followed->kubernetes->pods, followed->reflector.path, event, object);
 }
 
+static void sink_queue(void *context, enum reflector_event event, const json_t *object)
+{
+	struct followed *followed = context;
+	pods_queue(followed->kubernetes->pods, event, object);
+}
+
 static void follow(struct kubernetes *kubernetes, const char *path, bool optional,
                    reflector_sink *sink)
 {
@@ -63,6 +71,13 @@ void kubernetes_follow(struct kubernetes *kubernetes)
 	follow(kubernetes, "/api/v1/pods", false, sink_pod);
 	for (size_t i = 0; pod_group_resources[i]; i++)
 		follow(kubernetes, pod_group_resources[i], true, sink_group);
+	for (size_t i = 0; pod_owner_resources[i]; i++)
+		follow(kubernetes, pod_owner_resources[i], true, sink_group);
+	follow(kubernetes, PODS_PRIORITY_CLASSES, true, sink_group);
+	follow(kubernetes, PODS_VOLUMES, true, sink_group);
+	follow(kubernetes, PODS_VOLUME_CLAIMS, true, sink_group);
+	if (kubernetes->config->kubernetes.kai_queues)
+		follow(kubernetes, PODS_QUEUES, true, sink_queue);
 }
 
 void kubernetes_unfollow(struct kubernetes *kubernetes)
@@ -97,7 +112,7 @@ static void wait_to_follow(struct followed *followed, int status)
 	int64_t wait_ms = max64(followed->wait_ms, WAIT_LEAST_MS);
 
 	followed->wait_ms = min64(wait_ms * 2, WAIT_MOST_MS);
-	if (status == 404 && followed->optional)
+	if ((status == 404 || status == 403) && followed->optional)
 		wait_ms = ABSENT_MS;
 	followed->retry_ms = follow_now_ms(followed->kubernetes) + wait_ms;
 }

@@ -30,7 +30,8 @@ struct config {
 		    clock_step_ms, clock_hold_ms, policy, consolidate, time_sharing,
 		    sharing_wait_ms, sharing_turn_ms, foreign_requeues, loads_per_gpu, suspend,
 		    suspend_host_percent, turn_wait_ms, slot_stay_ms, loading_percent,
-		    sharing_delay_ms, suspend_wait_ms, deadline_risk_percent, request_goal_ms;
+		    sharing_delay_ms, suspend_wait_ms, deadline_risk_percent, quota_follow_days,
+		    request_goal_ms;
 		bool enable_preemption, enable_gang_scheduling, enable_thermal_aware,
 		    enable_backfill, deadline_first, check_possible;
 	} scheduler;
@@ -72,6 +73,9 @@ struct config {
 		bool direct_leases;
 	} models;
 	struct {
+		int64_t idle_minutes;
+	} sessions;
+	struct {
 		bool enable, kai_queues;
 		const char *kubeconfig_path, *context, *default_tenant, *namespace;
 		struct texts scheduler_names, tenants;
@@ -86,7 +90,8 @@ struct config {
 	} store;
 	struct {
 		const char *webhook, *webhook_secret, *email, *smtp_host, *smtp_user,
-		    *smtp_password, *smtp_from, *ca_path, *service_url;
+		    *smtp_password, *smtp_from, *ca_path, *service_url, *job_recipients_only,
+		    *billing_webhook, *billing_secret;
 		int64_t smtp_port, smtp_security, queue_threshold, tries;
 		bool allow_private_addresses, job_recipients;
 	} notifications;

@@ -107,6 +107,7 @@ const struct setting settings[] = {
 	FLAG(scheduler, check_possible, "false", true, "Whether a job that could never run on this cluster is refused (422) even if it does not request that check")
 	RANGED(scheduler, ageing_per_minute, RANGE_AGEING_PER_MINUTE, true, "Priority points added for each minute of waiting")
 	RANGED(scheduler, ageing_cap, RANGE_AGEING_CAP, true, "Most priority points that waiting adds")
+	RANGED(scheduler, quota_follow_days, RANGE_QUOTA_FOLLOW_DAYS, true, "How often quotas of GPUs follow what tenants use, of tenants with quota_gpus_most; 0: never")
 	RANGED(scheduler, usage_half_life_hours, RANGE_USAGE_HALF_LIFE_HOURS, true, "Half-life of past use, in hours")
 	DECIMAL(scheduler, usage_influence, 0, 1, "0.5", true, "How strongly past use lowers a tenant's share of the GPUs that are not guaranteed to anyone")
 	RANGED(scheduler, min_runtime_ms, RANGE_MIN_RUNTIME_MS, true, "No task is stopped for another before it has run this long")
@@ -199,6 +200,8 @@ const struct setting settings[] = {
 
 	FLAG(models, direct_leases, "true", false, "Whether `POST /api/v1/models/ID/leases` gives addresses of slots with their keys; if not, models are asked through gateways alone")
 
+	INTEGER(sessions, idle_minutes, 0, 10080, "0", true, "An interactive session ends after this time without input and output, and says so a minute before; 0 is never")
+
 	FLAG(kubernetes, enable, "false", false, "Whether pods of a Kubernetes cluster that name this scheduler are scheduled")
 	TEXT_OF(kubernetes, kubeconfig_path, "", false, "The kubeconfig with the cluster and the account; if empty, those of the pod that the scheduler runs in")
 	TEXT_OF(kubernetes, context, "", false, "Context of the kubeconfig; if empty, its current one")
@@ -227,12 +230,15 @@ const struct setting settings[] = {
 	INTEGER(notifications, smtp_port, 0, PORT_MAX, "0", true, "0 is 587 with starttls, 465 with tls, else 25")
 	WORD(notifications, smtp_security, smtp_securities, "starttls", true, "Encryption of the connection: STARTTLS, TLS from the start, or none")
 	TEXT_OF(notifications, smtp_user, "", true, "")
+	TEXT_OF(notifications, billing_webhook, "", true, "Gets the billing export of each day after its end, in UTC")
+	SECRET(notifications, billing_secret, true, "Signs these posts, with their time (HMAC-SHA256)")
 	SECRET(notifications, smtp_password, true, "")
 	TEXT_OF(notifications, smtp_from, "", true, "Sender of mail")
 	TEXT_OF(notifications, ca_path, "", true, "Certificates to trust, in PEM; empty is the system's")
 	INTEGER(notifications, queue_threshold, 0, LARGE, "0", true, "Operators are notified from this number of waiting jobs on; 0 is never")
 	INTEGER(notifications, tries, 1, 1000, "12", true, "How often a delivery is tried, with growing pauses")
 	FLAG(notifications, job_recipients, "true", true, "Whether a job may name mail addresses and webhooks that are told about it")
+	TEXT_OF(notifications, job_recipients_only, "", true, "Domains and mail addresses that jobs may name, with commas between: example.org, ops@example.com; a domain includes those below it, for webhooks too. Empty is any")
 	FLAG(notifications, allow_private_addresses, "false", true, "Whether tenants' webhooks may go to private addresses")
 	TEXT_OF(notifications, service_url, "", true, "URL of the service, for links in notifications")
 

@@ -80,6 +80,8 @@ export function describe(gpu: Gpu): string {
   for (const holder of gpu.holders ?? [])
     parts.push(`${holderName(holder)} ${memory(holder.memory_mb)} ${holder.phase}`);
   if (gpu.foreign_memory > 0) parts.push(`${memory(gpu.foreign_memory)} external`);
+  if (gpu.unexplained_memory > 0)
+    parts.push(`${memory(gpu.unexplained_memory)} of that no process explains`);
   return parts.join(", ");
 }
 

@@ -56,6 +56,9 @@ export function Inspector({ cell, close }: { cell: Cell; close(): void }) {
         <span title="overhead">{memory(gpu.overhead_memory)}</span> overhead +{" "}
         <span>{memory(gpu.foreign_memory)}</span> external + <span>{memory(owned)}</span> owned ={" "}
         <b>{memory(gpu.used_memory)}</b> {gpu.over ? ">" : "≤"} <b>{memory(gpu.total_memory)}</b>
+        {gpu.unexplained_memory > 0
+          ? `; of the external memory, ${memory(gpu.unexplained_memory)} belong to no process`
+          : ""}
         {gpu.whole ? "; given whole" : `; ${memory(gpu.free_memory)} free`}
       </p>
       {(gpu.holders?.length ?? 0) > 0 && (

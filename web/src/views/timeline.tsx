@@ -2,9 +2,10 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { nodes } from "../cluster";
 import { clock, duration, memory, plural } from "../format";
-import { future } from "../future";
+import { future, windowSpans } from "../future";
 import { Choice, Head, TenantTag, Wrong } from "../parts/common";
 import { useResource } from "../resource";
+import type { Window } from "../resources";
 import { choice } from "../route";
 import { go } from "../route";
 import { now, tenants } from "../state";
@@ -194,25 +195,37 @@ function useSpans(back: string, shift = 0): Shown {
 const AHEAD = 0.4;
 
 /** The spans with what is expected, and a window that shows some of it. */
-function useFuture(shown: Shown, wanted: boolean): Shown {
+function useFuture(shown: Shown, wanted: boolean, length: number): Shown {
   const running = useResource<{ jobs: Job[] }>("/jobs?state=running&limit=200", ["jobs"]);
   const queue = useResource<Job[]>("/scheduler/queue?limit=50", ["jobs", "nodes"]);
   const promises = useResource<Decision[]>("/scheduler/decisions?type=promise&limit=100", ["jobs"]);
+  const windows = useResource<{ windows: Window[] }>("/windows", ["nodes"]).data.value?.windows;
   const jobs = running.data.value?.jobs;
   const waiting = queue.data.value;
   const told = promises.data.value;
   const tick = Math.floor(now.value / 5000);
   return useMemo(() => {
     if (!wanted) return shown;
-    const spans = future(shown.spans, jobs ?? [], waiting ?? [], told ?? [], now.peek());
+    // A window that opens soon is shown even where the past is short.
+    const soon = (windows ?? []).filter(
+      (one) => Date.parse(one.next_start ?? "") < shown.to + length * AHEAD,
+    );
+    const past = soon.length ? Math.max(length, shown.to - shown.from) : shown.to - shown.from;
+    const gpus = nodes
+      .peek()
+      .flatMap((node) => node.gpus.peek().map((gpu) => ({ uuid: gpu.uuid, node: node.name })));
+    const spans = [
+      ...future(shown.spans, jobs ?? [], waiting ?? [], told ?? [], now.peek()),
+      ...windowSpans(soon, gpus),
+    ];
     const last = Math.max(shown.to, ...spans.map((one) => Date.parse(one.to ?? "")));
-    const most = shown.to + (shown.to - shown.from) * AHEAD;
+    const most = shown.to + past * AHEAD;
     return {
       ...shown,
       spans: [...shown.spans.map((one) => ({ ...one, to: one.to ?? iso(now.peek()) })), ...spans],
       to: Math.min(last + 1000, most),
     };
-  }, [shown.spans, shown.from, tick, jobs, waiting, told, wanted]);
+  }, [shown.spans, shown.from, tick, jobs, waiting, told, windows, wanted, length]);
 }
 
 function iso(time: number): string {
@@ -383,7 +396,7 @@ export function LastHour({ most }: { most: number }) {
 export function TimelineView() {
   const back = Number(shift.value);
   const shown = useSpans(hours.value, back);
-  const { spans, error, from, to } = useFuture(shown, back === 0);
+  const { spans, error, from, to } = useFuture(shown, back === 0, Number(hours.value) * 3600000);
   const short = shown.to - from < Number(hours.value) * 3600000 * 0.9;
   const move = (by: number) => {
     const hoursBack = Math.min(24, Math.max(0, back + by * Number(hours.value)));

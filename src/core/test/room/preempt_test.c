@@ -550,6 +550,26 @@ static void where_no_quota_is_set_they_are_bound_by_the_limit_alone(void **unuse
 	harness_free(lab.h);
 }
 
+static void a_job_that_never_preempts_waits(void **unused)
+{
+	struct lab lab = preempt_lab_new(1);
+	int64_t low = run_at(lab, 10, 1);
+	struct job_record patient = whole(lab.tenant, 1);
+
+	(void)unused;
+	patient.priority = 100;
+	patient.marks = "app=x\n@preempts=never";
+	int64_t waits = submit(lab.h, patient);
+	assert_int_equal(pass(lab.h), 0);
+	assert_false(was_told_to_stop(lab.h, right_of(lab.h, low, 0)));
+	assert_int_equal(state(lab.h, waits), JOB_PENDING);
+	/* Another of its priority is not held up by it. */
+	submit_at(lab, 100, 1);
+	pass(lab.h);
+	assert_true(was_told_to_stop(lab.h, right_of(lab.h, low, 0)));
+	harness_free(lab.h);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -579,6 +599,7 @@ int main(void)
 		cmocka_unit_test(at_its_limit_a_tenant_makes_room_among_its_own),
 		cmocka_unit_test(the_number_of_running_jobs_is_limited_too),
 		cmocka_unit_test(jobs_that_may_not_be_preempted_are_bound_by_the_quota),
+		cmocka_unit_test(a_job_that_never_preempts_waits),
 		cmocka_unit_test(where_no_quota_is_set_they_are_bound_by_the_limit_alone),
 	};
 

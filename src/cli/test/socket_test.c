@@ -1,4 +1,4 @@
-/* stream_test.c - what counts as the agreement to a WebSocket */
+/* socket_test.c - what counts as the agreement to a WebSocket */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "cli/client/stream.h"
+#include "cli/client/socket.h"
 
 /* The example of RFC 6455. */
 #define KEY "dGhlIHNhbXBsZSBub25jZQ=="
@@ -15,11 +15,11 @@
 static void an_answer_to_the_key_is_accepted(void **state)
 {
 	(void)state;
-	assert_true(stream_is_accepted("HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n"
+	assert_true(socket_is_accepted("HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n"
 	                               "Sec-WebSocket-Accept: " ACCEPT "\r\n\r\n",
 	                               KEY));
 	assert_true(
-	    stream_is_accepted("HTTP/1.1 101 \r\nsec-websocket-accept:" ACCEPT " \r\n\r\n", KEY));
+	    socket_is_accepted("HTTP/1.1 101 \r\nsec-websocket-accept:" ACCEPT " \r\n\r\n", KEY));
 }
 
 static void any_other_answer_is_not(void **state)
@@ -35,7 +35,7 @@ static void any_other_answer_is_not(void **state)
 	};
 	(void)state;
 	for (size_t i = 0; i < sizeof(heads) / sizeof(heads[0]); i++)
-		assert_false(stream_is_accepted(heads[i], KEY));
+		assert_false(socket_is_accepted(heads[i], KEY));
 }
 
 int main(void)
