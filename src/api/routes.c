@@ -16,6 +16,7 @@
 #include "api/service/tokens.h"
 #include "api/session_calls.h"
 #include "api/tenant/accuracy_calls.h"
+#include "api/tenant/quota_calls.h"
 #include "api/tenant/report_calls.h"
 #include "api/tenant/tenant_calls.h"
 
@@ -102,6 +103,7 @@ const struct route routes[] = {
 	  "from to tenant_id limit" },
 	{ METHOD_GET, "/api/v1/reports/predictions", ACCESS_READ, accuracy_calls_get, 0,
 	  "from to tenant_id" },
+	{ METHOD_GET, "/api/v1/reports/quotas", ACCESS_READ, quota_calls_get, 0, "tenant_id" },
 	{ METHOD_GET, "/api/v1/reports/tokens", ACCESS_READ, token_report_get, 0,
 	  "from to tenant_id" },
 	{ METHOD_GET, "/metrics", ACCESS_READ, metrics_get, 0, "" },

@@ -274,6 +274,7 @@ static void load_fresh(const struct move *move, struct sched *sched, const struc
 
 	meta.now_ms = move->to_ms;
 	move_time(move, &meta.timed_ms);
+	move_time(move, &meta.quotas_ms);
 	meta.promise_after_ms = 0;
 	if (!sched_load(move->fresh, RECORD_META, &meta, &error))
 		panic("the counters are refused: %s", error.text);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/queue/suspend.h"
+#include "core/quotas.h"
 #include "core/record_check.h"
 #include "core/state.h"
 
@@ -297,6 +298,7 @@ static void time_passed(struct sched *sched)
 	route_expire(sched);
 	due_slots(sched);
 	windows_time_passed(sched);
+	quotas_follow(sched);
 }
 
 static void put_price(struct sched *sched, const struct tenant *tenant)

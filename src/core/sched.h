@@ -66,6 +66,10 @@ bool sched_forecast(struct sched *sched, const struct submit_command *submit, in
                     int64_t viewer, struct submit_forecast *forecast, struct buffer *reasons,
                     struct error *error);
 
+/* Proposes a quota of GPUs for each tenant: see quota_propose(). To be freed with free(). */
+struct quota_proposal;
+struct quota_proposal *sched_propose_quotas(struct sched *sched, int64_t now_ms, size_t *count);
+
 /* Loading: begin with a new scheduler, give it every record once, in the order
  * of enum record_kind, then end. The result behaves exactly like the scheduler that
  * wrote the records. False with a reason if the records contradict each other. */

@@ -41,4 +41,14 @@ const struct resource accuracy_resource = {
 	.id = RESOURCE_ACCURACY, .name = "accuracy", .help = "How well jobs were predicted in a period",
 	FIELDS_OF(accuracy_fields), .schema = "Accuracy", .no_proto = "reports are made over REST",
 };
+
+static const struct resource_field quota_fields[] = {
+#define QUOTA_ROWS
+#include "resource/accounting_table.h"
+#undef QUOTA_ROWS
+};
+const struct resource quota_resource = {
+	.id = RESOURCE_QUOTA, .name = "quota", .help = "A quota of GPUs, and what is proposed instead",
+	FIELDS_OF(quota_fields), .schema = "Quota", .no_proto = "reports are made over REST",
+};
 /* clang-format on */

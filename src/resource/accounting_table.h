@@ -26,6 +26,23 @@ FIELD(energy_joules, .label = "Energy", .help = "Energy that its GPUs used, by t
 	STORED(RECORD_RUN, struct run_record, energy_mj))
 #endif
 
+#ifdef QUOTA_ROWS
+FIELD(tenant_id, .label = "Tenant ID", .help = "The tenant", .kind = VALUE_ID, .refers = "tenant")
+FIELD(tenant, .label = "Tenant", .help = "The tenant's name", .kind = VALUE_TEXT, .empty = EMPTY_NULL)
+FIELD(used_gpus, .label = "Used", .help = "GPUs that it and the tenants below it held on average, by decayed time",
+	.kind = VALUE_DECIMAL, .digits = 3, .unit = UNIT_GPUS)
+FIELD(quota_gpus, .label = "Quota", .help = "GPUs that it is guaranteed; -1 is unlimited, null guarantees nothing",
+	.kind = VALUE_DECIMAL, .digits = 3, .unit = UNIT_GPUS, .empty = EMPTY_NULL)
+FIELD(proposed_gpus, .label = "Proposed", .help = "GPUs that it could be guaranteed instead",
+	.kind = VALUE_DECIMAL, .digits = 3, .unit = UNIT_GPUS)
+FIELD(quota_gpus_least, .label = "Least", .help = "The lower bound of what is proposed", .kind = VALUE_DECIMAL,
+	.digits = 3, .unit = UNIT_GPUS)
+FIELD(quota_gpus_most, .label = "Most", .help = "The upper bound; null: it has none, and its quota does not follow",
+	.kind = VALUE_DECIMAL, .digits = 3, .unit = UNIT_GPUS, .empty = EMPTY_NULL)
+FIELD(follows, .label = "Follows", .help = "True if its quota follows use where scheduler.quota_follow_days is set",
+	.kind = VALUE_FLAG)
+#endif
+
 #ifdef ACCURACY_ROWS
 FIELD(tenant_id, .label = "Tenant ID", .help = "The tenant; left out where jobs of several count", .kind = VALUE_ID,
 	.refers = "tenant", .empty = EMPTY_OMITTED)

@@ -177,6 +177,15 @@ enum report_field {
 #undef REPORT_ROWS
 #undef FIELD
 
+#define FIELD(name, ...) QUOTA_FIELD_##name,
+#define QUOTA_ROWS
+enum quota_field {
+#include "resource/accounting_table.h"
+	QUOTA_FIELDS_COUNT,
+};
+#undef QUOTA_ROWS
+#undef FIELD
+
 #define FIELD(name, ...) ACCURACY_FIELD_##name,
 #define ACCURACY_ROWS
 enum accuracy_field {

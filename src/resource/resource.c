@@ -15,6 +15,7 @@ const struct resource *const resources[RESOURCE_COUNT] = {
 	[RESOURCE_TOKEN] = &token_resource,       [RESOURCE_DECISION] = &decision_resource,
 	[RESOURCE_RUN] = &run_resource,           [RESOURCE_REPORT] = &report_resource,
 	[RESOURCE_ACCURACY] = &accuracy_resource, [RESOURCE_WINDOW] = &window_resource,
+	[RESOURCE_QUOTA] = &quota_resource,
 };
 
 const struct resource *resource_named(const char *name)

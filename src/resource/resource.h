@@ -186,6 +186,7 @@ enum resource_id {
 	RESOURCE_REPORT,
 	RESOURCE_ACCURACY,
 	RESOURCE_WINDOW,
+	RESOURCE_QUOTA,
 	RESOURCE_COUNT,
 };
 
@@ -206,7 +207,7 @@ struct resource {
 
 extern const struct resource job_resource, tenant_resource, model_resource, slot_resource,
     node_resource, gpu_resource, token_resource, decision_resource, run_resource, report_resource,
-    accuracy_resource, window_resource;
+    accuracy_resource, window_resource, quota_resource;
 /* Nested in others. */
 extern const struct resource guard_resource;
 

@@ -85,6 +85,18 @@ FIELD(quota_gpus, .label = "Quota GPUs",
 	.setter = SET_ANY_TIME, STORED(RECORD_TENANT, struct tenant_record, quota_gpu),
 	.proto = { .request = 17, .reply = 17 },
 	.option = { .name = "--gpus", .letter = "-g", .argument = "N", .help = "guaranteed GPUs; -1: unlimited" }, .form = { .section = SECTION_LIMITS })
+FIELD(quota_gpus_least, .label = "Quota GPUs, least",
+	.help = "GPUs that it is guaranteed at the least where the quota follows use",
+	.kind = VALUE_DECIMAL, .digits = 3, .unit = UNIT_GPUS, .most = TENANT_COUNT_MAX, .initial = "0",
+	.setter = SET_ANY_TIME, STORED(RECORD_TENANT, struct tenant_record, quota_gpu_least), .since = "0.2",
+	.proto = { .request = 40, .reply = 50 },
+	.option = { .name = "--gpus-least", .argument = "N", .help = "guaranteed GPUs at the least, where they follow use" }, .form = { .section = SECTION_LIMITS })
+FIELD(quota_gpus_most, .label = "Quota GPUs, most",
+	.help = "GPUs that it is guaranteed at most where the quota follows use (scheduler.quota_follow_days); null: it does not",
+	.kind = VALUE_DECIMAL, .digits = 3, .unit = UNIT_GPUS, .most = TENANT_COUNT_MAX,
+	.none = 0, .empty = EMPTY_NULL, .initial = "null", .setter = SET_ANY_TIME, .since = "0.2",
+	STORED(RECORD_TENANT, struct tenant_record, quota_gpu_most), .proto = { .request = 41, .reply = 51 },
+	.option = { .name = "--gpus-most", .argument = "N", .help = "guaranteed GPUs at most, where they follow use" }, .form = { .section = SECTION_LIMITS })
 FIELD(quota_cpu_cores, .label = "Quota CPU cores", .help = "CPU cores that it is guaranteed",
 	.kind = VALUE_DECIMAL, .digits = 3, .unit = UNIT_CORES, .also = ALSO_UNLIMITED,
 	.most = TENANT_COUNT_MAX, .none = QUOTA_UNSET, .empty = EMPTY_NULL, .initial = "null",

@@ -200,6 +200,21 @@ def test_a_report_of_predictions_has_all_tenants_and_bases(cli, cluster):
     assert cli.run("report", "--predictions", "-t", "nobody").returncode != 0
 
 
+def test_a_report_of_quotas_proposes_within_the_bounds(cli):
+    def row():
+        (only,) = json.loads(cli("report", "--quotas", "-t", "physics", "-o", "json"))
+        return only
+
+    assert row()["follows"] is False and row()["quota_gpus_most"] is None
+    cli("quota", "physics", "--gpus-least", "3", "--gpus-most", "4")
+    assert row()["follows"] is True and 3 <= row()["proposed_gpus"] <= 4
+    assert "PROPOSED" in cli("report", "--quotas")
+    assert json.loads(cli("quota", "physics", "-o", "json"))["quota_gpus_most"] == 4
+    assert cli.run("report", "--quotas", "--predictions").returncode == 2
+    cli("quota", "physics", "--gpus-least", "0", "--gpus-most", "none")
+    assert row()["follows"] is False
+
+
 def test_a_report_by_job_is_limited_to_jobs_that_ended(cli, cluster):
     ended = [cli.submit("--", "true"), cli.submit("--", "false")]
     for job in ended:

@@ -80,7 +80,7 @@ class Handler(socketserver.StreamRequestHandler):
             time.sleep(min(left, 0.005 if STATE["active"] < 64 else 0.1))
 
     def serve(self, method, path, headers, body):
-        if path in ("/health", "/metrics"):
+        if path in ("/health", "/metrics", "/api/version"):
             return self.answer(200, b"{}")
         if path == "/mock":
             return self.answer(200, json.dumps(STATE).encode())

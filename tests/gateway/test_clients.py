@@ -176,11 +176,16 @@ def test_every_client_is_told_no_at_its_deadline(make_gateway):
 LOADS = (0, 3, 10, 30, 60) if os.environ.get("GATEWAY_FULL") else (1,)
 
 
-def test_the_first_request_of_every_client_is_held_while_its_model_is_loaded(cluster, make_gateway):
-    cluster.agent(gpus="4x80G")
+def test_the_first_request_of_every_client_is_held_while_its_model_is_loaded(cluster, make_gateway, tmp_path):
+    cluster.agent(gpus="5x80G")
+    # What the runtime ollama starts: the mock, as late as it is told.
+    ollama = tmp_path / "bin" / "ollama"
+    ollama.parent.mkdir()
+    ollama.write_text(f'#!/bin/sh\nsleep "$LOAD"\nexec {sys.executable} {MOCK} "${{OLLAMA_HOST##*:}}"\n')
+    ollama.chmod(0o755)
     gateway = make_gateway("--scheduler", f"127.0.0.1:{cluster.port}", "--keep-alive-ms", 300)
     await_true(lambda: gateway.request("GET", "/health").status == 200)
-    clients = ["openai", "anthropic", "curl"]
+    clients = ["openai", "anthropic", "ollama", "curl"]
     if (ROOT / "build" / "node" / "node_modules" / "openai").exists():
         clients.append("npm")
     answered = []
@@ -196,8 +201,12 @@ def test_the_first_request_of_every_client_is_held_while_its_model_is_loaded(clu
         for load in LOADS:
             for act in ("chat", "stream"):
                 model = f"{client}-{act}-{load}"
-                make_model(cluster, model, gpu_memory_mb=2000,
-                           command=f"sleep {load}; exec {sys.executable} {MOCK} {{port}}")
+                if client == "ollama":
+                    make_model(cluster, model, gpu_memory_mb=2000, runtime="ollama", command=None,
+                               environment={"PATH": f"{ollama.parent}:/usr/bin:/bin", "LOAD": str(load)})
+                else:
+                    make_model(cluster, model, gpu_memory_mb=2000,
+                               command=f"sleep {load}; exec {sys.executable} {MOCK} {{port}}")
                 await_true(lambda name=model: name.encode() in gateway.request("GET", "/v1/models").body)
                 answered.append((client, act, load, ask(client, act, model)))
     threads = [threading.Thread(target=ask_all, args=(client,)) for client in clients]

@@ -60,6 +60,7 @@ def test_lists_have_only_what_is_ones_own(two):
         assert not [line for line in values if name in line]
         for path in (f"/api/v1/jobs?tenant_id={other.id}", f"/api/v1/tenants/{other.id}",
                      f"/api/v1/tenants/{other.id}/usage",
+                     f"/api/v1/reports/quotas?tenant_id={other.id}",
                      f"/api/v1/reports/predictions?tenant_id={other.id}",
                      f"/api/v1/reports/jobs?tenant_id={other.id}"):
             assert two.service.get(path, token=mine.token).status == 404

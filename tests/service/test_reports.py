@@ -229,7 +229,7 @@ def test_predictions_are_scored_by_tenant_and_basis_and_promises_counted(service
 
     def submit(**fields):
         made = service.post("/api/v1/jobs", {"tenant_id": tenant, "command": ["x"], "gpu_count": 4,
-                                             "max_runtime_minutes": 1} | fields)
+                                             "max_runtime_minutes": 60} | fields)
         return made.json()["job_id"]
 
     def predictions(query=""):

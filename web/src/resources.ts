@@ -298,6 +298,10 @@ export interface Tenant {
   max_queued_jobs: number | null;
   /** GPUs that it is guaranteed; -1 is unlimited, null guarantees nothing. */
   quota_gpus: number | null;
+  /** GPUs that it is guaranteed at the least where the quota follows use. */
+  quota_gpus_least: number;
+  /** GPUs that it is guaranteed at most where the quota follows use (scheduler.quota_follow_days); null: it does not. */
+  quota_gpus_most: number | null;
   /** CPU cores that it is guaranteed. */
   quota_cpu_cores: number | null;
   /** Host memory that it is guaranteed. */
@@ -1043,6 +1047,26 @@ export interface Window {
   created_at: string;
 }
 
+/** A quota of GPUs, and what is proposed instead. */
+export interface Quota {
+  /** The tenant. */
+  tenant_id: string;
+  /** The tenant's name. */
+  tenant: string | null;
+  /** GPUs that it and the tenants below it held on average, by decayed time. */
+  used_gpus: number;
+  /** GPUs that it is guaranteed; -1 is unlimited, null guarantees nothing. */
+  quota_gpus: number | null;
+  /** GPUs that it could be guaranteed instead. */
+  proposed_gpus: number;
+  /** The lower bound of what is proposed. */
+  quota_gpus_least: number;
+  /** The upper bound; null: it has none, and its quota does not follow. */
+  quota_gpus_most: number | null;
+  /** True if its quota follows use where scheduler.quota_follow_days is set. */
+  follows: boolean;
+}
+
 /** A field of a form. Ranges of decimals are multiplied by 10 to the power of `digits`. */
 export interface Field {
   name: string;
@@ -1719,6 +1743,32 @@ export const tenantFields: Field[] = [
     kind: "decimal",
     unit: "GPUs",
     also: ["unlimited"],
+    digits: 3,
+    least: 0,
+    most: 1099511627776,
+    initial: "null",
+    setter: "any_time",
+    section: "limits",
+  },
+  {
+    name: "quota_gpus_least",
+    label: "Quota GPUs, least",
+    help: "GPUs that it is guaranteed at the least where the quota follows use",
+    kind: "decimal",
+    unit: "GPUs",
+    digits: 3,
+    least: 0,
+    most: 1099511627776,
+    initial: "0",
+    setter: "any_time",
+    section: "limits",
+  },
+  {
+    name: "quota_gpus_most",
+    label: "Quota GPUs, most",
+    help: "GPUs that it is guaranteed at most where the quota follows use (scheduler.quota_follow_days); null: it does not",
+    kind: "decimal",
+    unit: "GPUs",
     digits: 3,
     least: 0,
     most: 1099511627776,

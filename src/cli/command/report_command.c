@@ -23,6 +23,7 @@ static const struct option options[] = {
 	       .words = "tenant owner job"),
 	OPTION("--limit", NULL, "N", "jobs or owners at most (default 1000)"),
 	OPTION("--csv", NULL, NULL, "the billing export: tenants with all columns, as CSV"),
+	OPTION("--quotas", NULL, NULL, "guaranteed GPUs that follow from what tenants used"),
 	OPTION("--predictions", NULL, NULL, "how well run times and starts were predicted"),
 	{ 0 },
 };
@@ -498,6 +499,19 @@ static int by_owner(struct session *session, const struct period *period, int64_
 	return CLI_FINE;
 }
 
+static int by_quota(struct session *session)
+{
+	struct buffer path = { 0 };
+	buffer_text(&path, "/api/v1/reports/quotas");
+	if (session->only) {
+		buffer_text(&path, "?tenant_id=");
+		client_escape(&path, session->only);
+	}
+	int status = report_quotas(session, path.data);
+	buffer_free(&path);
+	return status;
+}
+
 static int by_prediction(struct session *session, const struct period *period)
 {
 	struct buffer path = { 0 };
@@ -528,9 +542,11 @@ static int report_run(const struct arguments *arguments)
 	if (csv && (jobs || owners))
 		return cli_misused(arguments->command, "--csv is by tenant: leave out --by");
 	bool predictions = arguments_has(arguments, "--predictions");
-	if (predictions && (csv || by))
-		return cli_misused(arguments->command,
-		                   "--predictions has its own table: leave out --by and --csv");
+	bool quotas = arguments_has(arguments, "--quotas");
+	if ((predictions || quotas) && (csv || by || predictions == quotas))
+		return cli_misused(
+		    arguments->command, "%s has its own table: leave out --by, --csv and %s",
+		    quotas ? "--quotas" : "--predictions", quotas ? "--predictions" : "--quotas");
 	if (arguments->operand_count > 0)
 		return cli_misused(arguments->command,
 		                   "unexpected argument '%.80s' (use --tenant-id)",
@@ -539,6 +555,7 @@ static int report_run(const struct arguments *arguments)
 		return status;
 	status = csv           ? print_csv(&session, &period)
 	         : predictions ? by_prediction(&session, &period)
+	         : quotas      ? by_quota(&session)
 	         : jobs        ? by_job(&session, &period, limit)
 	         : owners      ? by_owner(&session, &period, limit)
 	                       : by_tenant(&session, &period);
@@ -564,7 +581,9 @@ const struct cli_command report_command = {
 	    "nine of ten (WITHIN 90%) and half to twice the predicted median (WITHIN X2), and\n"
 	    "the factor within which half of the predictions were; of those that started, how\n"
 	    "many had a promised start, and kept it. Over all, by tenant, and by what they were\n"
-	    "compared by. Run times count for the last finished jobs, which teach predictions.\n",
+	    "compared by. Run times count for the last finished jobs, which teach predictions.\n"
+	    "--quotas: the GPUs that each tenant used on average, where what is longer ago\n"
+	    "counts less, and what it could be guaranteed instead of its quota.\n",
 	.examples = "report --since 7d\n"
 		    "report --by job --tenant-id physics --since 24h\n"
 		    "report --predictions --since 4w\n"

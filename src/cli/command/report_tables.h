@@ -6,5 +6,6 @@
 
 /* Asks the path of the report and prints its rows. Return the exit status. */
 int report_predictions(struct session *session, const char *path);
+int report_quotas(struct session *session, const char *path);
 
 #endif

@@ -37,6 +37,7 @@
 #define RANGE_SUSPEND_HOST_PERCENT 0, 100, 50
 #define RANGE_SUSPEND_WAIT_MS 0, 315360000000, 3600000
 #define RANGE_DEADLINE_RISK_PERCENT 0, 100, 20
+#define RANGE_QUOTA_FOLLOW_DAYS 0, 3650, 0
 
 #define RANGE_MOST_OF(least, most, otherwise) (most)
 #define RANGE_DEFAULT_OF(least, most, otherwise) (otherwise)

@@ -12,7 +12,7 @@
 	F(T, id) F(T, now_ms) F(T, term) F(T, last_tenant_id) F(T, last_node_id) F(T, last_gpu_id) \
 	F(T, last_job_id) F(T, last_reservation_id) F(T, last_decision_id) F(T, last_model_id)     \
 	F(T, last_start) F(T, last_event) F(T, timed_ms) F(T, promise_after_ms) F(T, last_run_id) \
-	F(T, last_class_id) F(T, last_guest_id) F(T, last_window_id)
+	F(T, last_class_id) F(T, last_guest_id) F(T, last_window_id) F(T, quotas_ms)
 
 #define CONFIG_FIELDS(F, T)                                                                        \
 	F(T, id) F(T, policy, .words = &policy_words) F(T, enable_preemption) F(T, enable_gangs)   \
@@ -28,13 +28,14 @@
 	F(T, loads_per_gpu) F(T, request_goal_ms) F(T, turn_wait_ms) F(T, slot_stay_ms) F(T, loading)                    \
 	F(T, suspend, .words = &suspend_words) F(T, suspend_host) F(T, suspend_wait_ms) \
 	F(T, deadline_risk) F(T, deadline_first) \
-	F(T, sharing_compute, .words = &sharing_compute_words) F(T, sharing_mixed)
+	F(T, sharing_compute, .words = &sharing_compute_words) F(T, sharing_mixed) \
+	F(T, quota_follow_ms)
 
 #define TENANT_FIELDS(F, T)                                                                        \
 	F(T, id) F(T, parent_id) F(T, name) F(T, payload) F(T, limit_gpu) F(T, limit_cpu)          \
 	F(T, limit_host)                                                                           \
 	F(T, limit_gpu_memory) F(T, limit_jobs) F(T, quota_gpu) F(T, quota_cpu) F(T, quota_host)   \
-	F(T, weight) F(T, priority) F(T, allow_preemption) F(T, can_preempt_others)                \
+	F(T, quota_gpu_least) F(T, quota_gpu_most) F(T, weight) F(T, priority) F(T, allow_preemption) F(T, can_preempt_others)                \
 	F(T, max_preemptions) F(T, queue_max) F(T, cost_per_gpu_hour) F(T, budget_per_month)  \
 	F(T, requests_per_minute) F(T, tokens_per_minute) F(T, max_streams)       \
 	F(T, metered_ms) F(T, usage_gpu) F(T, usage_cpu) F(T, usage_host) F(T, gpu_ms) F(T, cost)  \
@@ -371,6 +372,7 @@ static bool ranges_check(const struct config_record *config, struct error *error
 		RANGED(foreign_requeues, RANGE_FOREIGN_REQUEUES),
 		RANGE(suspend_host, 0, 10 * RANGE_MOST(RANGE_SUSPEND_HOST_PERCENT)),
 		RANGED(suspend_wait_ms, RANGE_SUSPEND_WAIT_MS),
+		RANGE(quota_follow_ms, 0, INT64_C(86400000) * RANGE_MOST(RANGE_QUOTA_FOLLOW_DAYS)),
 		RANGE(deadline_risk, 0, 10 * RANGE_MOST(RANGE_DEADLINE_RISK_PERCENT)),
 		RANGE(sharing_compute, COMPUTE_NONE, COMPUTE_MPS),
 	};

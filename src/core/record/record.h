@@ -54,6 +54,7 @@ struct meta_record {
 	int64_t last_run_id;
 	int64_t last_class_id, last_guest_id;
 	int64_t last_window_id;
+	int64_t quotas_ms; /* when quotas last followed use */
 };
 
 /* Settings. One row, id 1. */
@@ -102,6 +103,7 @@ struct config_record {
 	bool deadline_first;   /* such jobs go first in their tenant's queue */
 	int32_t sharing_compute; /* enum sharing_compute: of parts of GPUs that ask for none */
 	bool sharing_mixed;      /* tenants may share a GPU's compute with each other */
+	int64_t quota_follow_ms; /* quotas follow use that often; 0: they do not */
 };
 
 struct tenant_record {
@@ -111,6 +113,8 @@ struct tenant_record {
 	int64_t limit_gpu, limit_cpu, limit_host, limit_gpu_memory, limit_jobs; /* UNLIMITED: none
 	                                                                         */
 	int64_t quota_gpu, quota_cpu, quota_host; /* UNLIMITED, or QUOTA_UNSET */
+	int64_t quota_gpu_least, quota_gpu_most;  /* between which quota_gpu follows use; most 0: it
+	                                           * does not */
 	int64_t weight;                           /* thousandths */
 	int64_t priority;                         /* higher is served first among siblings */
 	bool allow_preemption;                    /* what its jobs default to */

@@ -95,6 +95,17 @@ int64_t tenant_usage_share(const struct tenant *tenant, enum amount_kind kind, i
 	return all > 0 ? muldiv_down(usage, 1000, all) : 0;
 }
 
+int64_t tenant_average(const struct tenant *tenant, enum amount_kind kind, int64_t now_ms,
+                       int64_t half_life_ms)
+{
+	int64_t usage = tenant_usage(tenant, kind, now_ms, half_life_ms);
+
+	if (usage == 0)
+		return 0;
+	int64_t one = usage_of(kind, WHOLE_GPU, decay_sum(UNIT_RATE, INT64_MAX, half_life_ms));
+	return one > 0 ? muldiv_down(usage, WHOLE_GPU, one) : 0;
+}
+
 static int64_t gpu_ms_between(const struct tenant *tenant, int64_t from_ms, int64_t to_ms)
 {
 	return muldiv_down(tenant->metered.of[AMOUNT_GPU], max64(to_ms - from_ms, 0), 1);

@@ -149,6 +149,8 @@ static bool tenant_check_numbers(const struct tenant_record *r, struct error *er
 	       check_range("quota_gpu", r->quota_gpu, QUOTA_UNSET, error) &&
 	       check_range("quota_cpu", r->quota_cpu, QUOTA_UNSET, error) &&
 	       check_range("quota_host", r->quota_host, QUOTA_UNSET, error) &&
+	       check_range("quota_gpu_least", r->quota_gpu_least, 0, error) &&
+	       check_range("quota_gpu_most", r->quota_gpu_most, 0, error) &&
 	       check_range("weight", r->weight, 0, error) &&
 	       check_range("max_preemptions", r->max_preemptions, 0, error) &&
 	       check_range("queue_max", r->queue_max, 0, error) &&

@@ -172,6 +172,9 @@ int64_t tenant_usage(const struct tenant *tenant, enum amount_kind kind, int64_t
                      int64_t half_life_ms);
 int64_t tenant_usage_share(const struct tenant *tenant, enum amount_kind kind, int64_t now_ms,
                            int64_t half_life_ms, int64_t total);
+/* What it held on average, of GPUs or cores in thousandths: what is longer ago counts less. */
+int64_t tenant_average(const struct tenant *tenant, enum amount_kind kind, int64_t now_ms,
+                       int64_t half_life_ms);
 /* Cost so far of this calendar month (UTC), and of all time, what it holds now included. */
 /* It was charged for tokens, beside the GPU time that it is metered for. */
 void tenant_bill(struct tenants *tenants, struct tenant *tenant, int64_t amount, int64_t now_ms,

@@ -229,6 +229,7 @@ struct command generator_config(struct generator *generator)
 	config.suspend_wait_ms = between(random, 0, 7200) * SECOND_MS;
 	config.deadline_risk = between(random, 0, 1000);
 	config.deadline_first = chance(random, 50);
+	config.quota_follow_ms = chance(random, 50) ? 0 : between(random, 1, 600) * SECOND_MS;
 	config.search_width = chance(random, 50) ? 256 : between(random, 1, 8);
 	config.search_pause_us = chance(random, 50) ? 0 : between(random, 0, 1000);
 	config.suspend = (int32_t)between(random, 0, 2);

@@ -30,7 +30,8 @@ struct config {
 		    clock_step_ms, clock_hold_ms, policy, consolidate, time_sharing,
 		    sharing_wait_ms, sharing_turn_ms, foreign_requeues, loads_per_gpu, suspend,
 		    suspend_host_percent, turn_wait_ms, slot_stay_ms, loading_percent,
-		    sharing_delay_ms, suspend_wait_ms, deadline_risk_percent, request_goal_ms;
+		    sharing_delay_ms, suspend_wait_ms, deadline_risk_percent, quota_follow_days,
+		    request_goal_ms;
 		bool enable_preemption, enable_gang_scheduling, enable_thermal_aware,
 		    enable_backfill, deadline_first, check_possible;
 	} scheduler;

@@ -62,6 +62,7 @@ void config_to_record(const struct config *config, struct config_record *record)
 	record->sharing_mixed = config->sharing.mix_tenants;
 	record->suspend_wait_ms = config->scheduler.suspend_wait_ms;
 	record->deadline_risk = 10 * config->scheduler.deadline_risk_percent;
+	record->quota_follow_ms = config->scheduler.quota_follow_days * 24 * HOUR_MS;
 	record->deadline_first = config->scheduler.deadline_first;
 	record->suspend = (int32_t)config->scheduler.suspend;
 	record->suspend_host = 10 * config->scheduler.suspend_host_percent;

@@ -107,6 +107,7 @@ const struct setting settings[] = {
 	FLAG(scheduler, check_possible, "false", true, "Whether a job that could never run on this cluster is refused (422) even if it does not request that check")
 	RANGED(scheduler, ageing_per_minute, RANGE_AGEING_PER_MINUTE, true, "Priority points added for each minute of waiting")
 	RANGED(scheduler, ageing_cap, RANGE_AGEING_CAP, true, "Most priority points that waiting adds")
+	RANGED(scheduler, quota_follow_days, RANGE_QUOTA_FOLLOW_DAYS, true, "How often quotas of GPUs follow what tenants use, of tenants with quota_gpus_most; 0: never")
 	RANGED(scheduler, usage_half_life_hours, RANGE_USAGE_HALF_LIFE_HOURS, true, "Half-life of past use, in hours")
 	DECIMAL(scheduler, usage_influence, 0, 1, "0.5", true, "How strongly past use lowers a tenant's share of the GPUs that are not guaranteed to anyone")
 	RANGED(scheduler, min_runtime_ms, RANGE_MIN_RUNTIME_MS, true, "No task is stopped for another before it has run this long")

@@ -18,13 +18,14 @@ import { Chart, type Curve } from "../parts/chart";
 import { Choice, Head, TenantTag, Wrong } from "../parts/common";
 import { type Column, DataTable } from "../parts/table";
 import { useResource } from "../resource";
-import type { Accuracy } from "../resources";
+import type { Accuracy, Quota } from "../resources";
 import { choice, lightChoice } from "../route";
 import { now } from "../state";
 
 const period = choice<Period>("usage", "period", "day", { among: ["day", "week"] });
 const by = choice<string>("usage", "sort", "-hours", { steps: false });
 const predictedBy = lightChoice<string>("usage", "predicted", "");
+const quotasBy = lightChoice<string>("usage", "quotas", "");
 const idleBy = lightChoice<string>("usage", "idle", "");
 /** As many curves as can be told apart. */
 const CURVES = 7;
@@ -306,6 +307,72 @@ function PredictionCard({ from }: { from: string | null }) {
   );
 }
 
+const gpus = (value: number | null) =>
+  value === null ? "–" : value < 0 ? "unlimited" : short(value);
+
+const QUOTAS: Column<Quota>[] = [
+  {
+    key: "tenant",
+    title: "Tenant",
+    main: true,
+    sort: (row) => row.tenant ?? row.tenant_id,
+    cell: (row) => <TenantTag id={row.tenant_id} />,
+  },
+  {
+    key: "used",
+    title: "Used on average",
+    number: true,
+    sort: (row) => row.used_gpus,
+    cell: (row) => row.used_gpus.toFixed(1),
+  },
+  {
+    key: "quota",
+    title: "Quota",
+    number: true,
+    sort: (row) => row.quota_gpus ?? 0,
+    cell: (row) => gpus(row.quota_gpus),
+  },
+  {
+    key: "proposed",
+    title: "Proposed",
+    number: true,
+    sort: (row) => row.proposed_gpus,
+    cell: (row) => gpus(row.proposed_gpus),
+  },
+  {
+    key: "most",
+    title: "Bounds",
+    number: true,
+    sort: (row) => row.quota_gpus_most ?? 0,
+    cell: (row) =>
+      row.follows ? `${gpus(row.quota_gpus_least)} to ${gpus(row.quota_gpus_most)}` : "–",
+  },
+];
+
+/** The guaranteed GPUs that follow from what tenants used. */
+function QuotaCard() {
+  const list = useResource<{ applied?: boolean; quotas?: Quota[] }>("/reports/quotas", ["tenants"]);
+  const { applied, quotas } = list.data.value ?? {};
+  if (!quotas || quotas.length === 0) return null;
+  return (
+    <section class="block" aria-labelledby="quotas">
+      <h2 id="quotas">Guaranteed GPUs, from use</h2>
+      <DataTable
+        label="Quotas that follow use"
+        columns={QUOTAS}
+        rows={quotas}
+        id={(row) => row.tenant_id}
+        by={quotasBy}
+      />
+      <p class="muted small">
+        {applied
+          ? "Quotas of tenants with bounds are set to what is proposed, from time to time."
+          : "Proposals alone: scheduler.quota_follow_days is 0."}
+      </p>
+    </section>
+  );
+}
+
 function PeriodChoice() {
   return (
     <Choice
@@ -418,6 +485,7 @@ export function UsageView() {
         )}
       </section>
       <PredictionCard from={history?.from ?? null} />
+      <QuotaCard />
       <Idle />
     </>
   );
