@@ -47,8 +47,9 @@ struct agent {
 	struct inputs *inputs;
 	struct session_links *sessions;
 	struct measurements *measurements;
-	struct mps *mps;       /* NULL: no shares of compute */
-	struct driver *driver; /* NULL: there is none */
+	struct mps *mps;         /* NULL: no shares of compute */
+	struct driver *driver;   /* NULL: there is none */
+	struct plugins *plugins; /* likewise */
 	struct uplink *link;
 	uv_timer_t wake, look;
 	uv_prepare_t prepare;
@@ -441,6 +442,8 @@ static void agent_measured(void *context, const struct measured *measured)
 	agent_apply(agent, (struct input){ .kind = INPUT_MEASURED, .measured = all });
 	if (agent->driver)
 		driver_measured(agent->driver, &all);
+	if (agent->plugins)
+		plugins_measured(agent->plugins, &all);
 }
 
 static bool has_room(void *context)
@@ -593,6 +596,13 @@ static bool make_driver(struct agent *agent, struct gpu_source *source, struct e
 		                      .measurements = agent->measurements,
 		                      .source = source };
 
+	if (agent->settings.driver.plugins != PLUGINS_NONE)
+		agent->plugins = plugins_new(&(struct plugins_settings){
+		    .loop = agent->loop,
+		    .of = agent->settings.driver.plugins,
+		    .kubelet_directory = agent->settings.driver.kubelet_directory,
+		    .root = agent->settings.driver.root,
+		    .source = source });
 	if (!agent->settings.driver.is_on)
 		return true;
 	agent->driver = driver_new(&agent->settings.driver, &parts, error);
@@ -704,6 +714,7 @@ static void handle_closed(uv_handle_t *handle)
 void agent_free(struct agent *agent)
 {
 	driver_free(agent->driver);
+	plugins_free(agent->plugins);
 	uplink_free(agent->link);
 	follows_free(agent->follows);
 	inputs_free(agent->inputs);

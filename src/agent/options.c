@@ -23,7 +23,7 @@
 /* What is not in the settings as it is told. */
 struct told {
 	const char *schedulers, *overuse, *unguarded, *guard, *privileges, *uids, *slot_network,
-	    *compute_shares;
+	    *plugins, *compute_shares;
 	int64_t verbosity;
 	bool help, version, kubernetes;
 };
@@ -123,6 +123,9 @@ static const struct option table[] = {
 	            "where the cgroups of pods are mounted (default: /sys/fs/cgroup)"),
 	FLAG_OPTION("dra", options.agent.driver.is_on,
 	            "with --kubernetes: be the driver of GPUs for the node's kubelet"),
+	WORD_OPTION("device-plugin", "none|marker|all", told.plugins, "none marker all",
+	            "with --kubernetes: advertise gpu-scheduler.io/gpu by a device plugin; all: "
+	            "nvidia.com/gpu too (default: none)"),
 	TEXT_OPTION("kubelet-dir", "DIR", options.agent.driver.kubelet_directory,
 	            "directory of the kubelet (default: /var/lib/kubelet)"),
 	TEXT_OPTION("cdi-dir", "DIR", options.agent.driver.cdi_directory,
@@ -454,9 +457,14 @@ static bool options_finish(struct options *options, const struct told *told, str
 		return false;
 	if (!agent->run.address)
 		agent->run.address = arena_string(&options->arena, host.name);
-	if (agent->driver.is_on && !told->kubernetes)
+	if (told->plugins)
+		agent->driver.plugins = strcmp(told->plugins, "all") == 0      ? PLUGINS_ALL
+		                        : strcmp(told->plugins, "marker") == 0 ? PLUGINS_MARKER
+		                                                               : PLUGINS_NONE;
+	if ((agent->driver.is_on || agent->driver.plugins != PLUGINS_NONE) && !told->kubernetes)
 		return error_set(error, ERROR_INVALID,
-		                 "--dra is for nodes of Kubernetes: give --kubernetes too");
+		                 "%s is for nodes of Kubernetes: give --kubernetes too",
+		                 agent->driver.is_on ? "--dra" : "--device-plugin");
 	if (told->kubernetes)
 		agent->identity.labels = with_orchestrator(&options->arena, agent->identity.labels);
 	set_compute_shares(options, told->compute_shares);

@@ -7,7 +7,13 @@
 #include "base/number.h"
 #include "kubelet/slice.h"
 
-enum { GIVE_UP_MS = 30000, PREPARE_MS = 30000, LOOK_MS = 200, UID_BYTES = 64 };
+enum {
+	GIVE_UP_MS = 30000,
+	PREPARE_MS = 30000,
+	LOOK_MS = 200,
+	BLIND_MS = 5000, /* beyond GIVE_UP_MS, for the measurement that tells what is left */
+	UID_BYTES = 64,
+};
 
 enum phase {
 	CLAIM_FETCHING, /* its object was asked for */
@@ -538,7 +544,7 @@ static void entry_time(struct claims *claims, struct entry *entry, int64_t now_m
 		entry_refuse(claims, entry, "the API server did not answer");
 	} else if (entry->phase == CLAIM_CHECKING) {
 		entry_refuse(claims, entry, "the GPUs could not be measured");
-	} else if (now_ms >= entry->deadline_ms + claims->settings.look_ms) {
+	} else if (now_ms >= entry->deadline_ms + BLIND_MS) {
 		/* No measurement came that could tell. */
 		claims->port.gave_up(claims->port.context, entry->claim, "", 0);
 		entry_leave(claims, entry);

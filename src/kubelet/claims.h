@@ -13,7 +13,8 @@
  * of each other owner + its own is at most the capacity. It is refused otherwise, with these
  * numbers, and nothing is kept of it. It is unprepared when a measurement that began after the call
  * shows none of its pods' memory, and no more unexplained memory than there was before it; after
- * `give_up_ms` without it being so, what is left counts as foreign.
+ * `give_up_ms` without it being so, what is left counts as foreign; 5 s later at the latest, if
+ * nothing can be measured.
  *
  * No clock and no I/O: what is to be done is told by callbacks, from within the calls below. A
  * callback must not call back. */

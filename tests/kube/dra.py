@@ -142,26 +142,55 @@ class Call:
             ("te", "trailers")])
         self.h2.send_data(1, b"\0" + len(message).to_bytes(4, "big") + message, end_stream=True)
         self.sock.sendall(self.h2.data_to_send())
+        self.body, self.head = b"", {}
+
+    def take(self):
+        """The next events; none if the other side has closed."""
+        try:
+            data = self.sock.recv(65536)
+        except ConnectionError:
+            data = b""
+        events = self.h2.receive_data(data) if data else []
+        for event in events:
+            if isinstance(event, h2.events.DataReceived):
+                self.body += event.data
+                self.h2.acknowledge_received_data(event.flow_controlled_length, 1)
+            elif isinstance(event, (h2.events.ResponseReceived, h2.events.TrailersReceived)):
+                self.head.update({k.decode() if isinstance(k, bytes) else k:
+                                  v.decode() if isinstance(v, bytes) else v
+                                  for k, v in event.headers})
+        if data:
+            self.sock.sendall(self.h2.data_to_send())
+        return bool(data), events
 
     def answer(self):
         """(gRPC's status, its text, the message)"""
-        body, head, ended = b"", {}, False
-        while not ended:
-            data = self.sock.recv(65536)
-            assert data, "the driver closed the connection"
-            for event in self.h2.receive_data(data):
-                if isinstance(event, (h2.events.ResponseReceived, h2.events.TrailersReceived)):
-                    head.update({k.decode() if isinstance(k, bytes) else k:
-                                 v.decode() if isinstance(v, bytes) else v
-                                 for k, v in event.headers})
-                elif isinstance(event, h2.events.DataReceived):
-                    body += event.data
-                    self.h2.acknowledge_received_data(event.flow_controlled_length, 1)
-                elif isinstance(event, (h2.events.StreamEnded, h2.events.StreamReset)):
-                    ended = True
-            self.sock.sendall(self.h2.data_to_send())
+        over = False
+        while not over:
+            alive, events = self.take()
+            assert alive, "the driver closed the connection"
+            over = any(isinstance(event, (h2.events.StreamEnded, h2.events.StreamReset))
+                       for event in events)
         self.sock.close()
-        return int(head.get("grpc-status", -1)), head.get("grpc-message", ""), body[5:]
+        return int(self.head.get("grpc-status", -1)), self.head.get("grpc-message", ""), \
+            self.body[5:]
+
+    def part(self):
+        """The first message of a stream."""
+        while len(self.body) < 5 or len(self.body) < 5 + int.from_bytes(self.body[1:5], "big"):
+            alive, _ = self.take()
+            assert alive, "the driver closed the connection"
+        return self.body[5:]
+
+    def ended(self):
+        """Waits until the other side has closed. What it says before is not looked at: h2 takes
+        nothing after GOAWAY."""
+        try:
+            while self.sock.recv(65536):
+                pass
+        except ConnectionError:
+            pass
+        return True
 
 
 class Kubelet:

@@ -96,7 +96,7 @@ def test_the_api_server_takes_every_object(space, kubectl):
 
 @pytest.mark.parametrize("values", [
     ("postgresql.host=db.example.org", "postgresql.passwordSecret=gpu-scheduler-db"),
-    ("agent.dra=false", "networkPolicy=false", "admissionPolicy=false", "flowSchema=false"),
+    ("agent.dra=false", "agent.devicePlugin=all", "networkPolicy=false", "admissionPolicy=false", "flowSchema=false"),
     ("storage.className=fast", "scheduler.nodeSelector.pool=system",
      "agent.arguments={--verbosity=3}", "settings.kubernetes.kai_queues=true")])
 def test_the_api_server_takes_what_other_values_make(space, helm, kubectl, values):

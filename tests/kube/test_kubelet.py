@@ -42,11 +42,11 @@ class RealKubelet:
         with self.changed:
             self.changed.notify_all()
 
-    def begin(self, do, item):
+    def begin(self, do, item, **more):
         with self.changed:
             self.asked += 1
             number = self.asked
-            self.process.stdin.write(json.dumps({"id": number, "do": do, "claim": item}) + "\n")
+            self.process.stdin.write(json.dumps({"id": number, "do": do, "claim": item, **more}) + "\n")
             self.process.stdin.flush()
             return number
 
@@ -59,15 +59,15 @@ class RealKubelet:
             assert self.changed.wait_for(lambda: number in self.answers, 120), "no answer"
             return self.answers[number]
 
-    def ask(self, do, item):
-        return self.answer(self.begin(do, item))
+    def ask(self, do, item, **more):
+        return self.answer(self.begin(do, item, **more))
 
-    def until(self, do, item):
+    def until(self, do, item, **more):
         """Tries again until it succeeds, as the workers of pods do."""
         def done():
-            found = self.ask(do, item)
+            found = self.ask(do, item, **more)
             return found if not found["error"] else None
-        return await_that(done, f"{do} of {item['metadata']['name']}", 120)
+        return await_that(done, f"{do} of {item}", 120)
 
     def kill(self):
         self.process.kill()
@@ -187,3 +187,24 @@ def test_random_sequences_leave_no_claim_behind(real):
         assert list(real.cdi.iterdir()) == [], f"sequence {sequence}"
         kept = json.loads((real.short / "state" / "dra_manager_state").read_text())
         assert f"s{sequence}-" not in json.dumps(kept), f"sequence {sequence}"
+
+
+def test_a_kubelet_counts_devices_and_is_given_the_same_for_each_container(real):
+    real.agent.kill()
+    real.agent.arguments += ["--device-plugin", "all"]
+    real.agent.start()
+    kubelet = real.real
+
+    def count(resource):
+        return kubelet.answer(kubelet.begin("count", None, resource=resource)).get("count")
+
+    def given(*devices):
+        return kubelet.until("allocate", None, resource="gpu-scheduler.io/gpu",
+                             devices=devices)["given"]
+    await_that(lambda: count("gpu-scheduler.io/gpu") == 1024, "markers")
+    await_that(lambda: count("nvidia.com/gpu") == 2, "whole GPUs")
+    assert given("any-1") == given("any-2", "any-3")
+    for restart in (kubelet.restart, real.restart):
+        restart()
+        await_that(lambda: count("gpu-scheduler.io/gpu") == 1024, "markers")
+        assert given("any-4")

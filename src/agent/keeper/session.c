@@ -29,7 +29,7 @@ enum {
 	PART_BYTES = 8 << 10, /* of a pipe, read at once */
 };
 
-struct session *session_new(const char *id, bool terminal, int64_t now_ms)
+struct session *session_open(const char *id, bool terminal, int64_t now_ms)
 {
 	struct session *session = NEW(struct session);
 

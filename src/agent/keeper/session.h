@@ -50,7 +50,7 @@ struct session {
 };
 
 /* Fields that are not files, a process or a link are set. */
-struct session *session_new(const char *id, bool terminal, int64_t now_ms);
+struct session *session_open(const char *id, bool terminal, int64_t now_ms);
 void session_free(struct session *session);
 
 /* Opens a pseudo-terminal of this size that `uid` (-1: nobody else) may open again: its slave, or

@@ -171,7 +171,7 @@ static struct session *sessions_find(const struct sessions *sessions, const char
 
 int sessions_open_main(struct sessions *sessions, struct output_writer *log)
 {
-	struct session *session = session_new(SESSION_MAIN, true, clock_boot_ms());
+	struct session *session = session_open(SESSION_MAIN, true, clock_boot_ms());
 	int slave = session_open_terminal(session, sessions->spec->uid, 80, 24);
 
 	if (slave < 0) {
@@ -278,7 +278,7 @@ static void open_session(struct sessions *sessions, const struct session_call *c
 		session_refuse(link, ERROR_CONFLICT, "there is a session with this id");
 		return;
 	}
-	struct session *session = session_new(call->id, call->terminal != 0, now_ms);
+	struct session *session = session_open(call->id, call->terminal != 0, now_ms);
 	session->idle_ms = call->idle_ms;
 	if (!start_command(sessions, session, call, file, &error)) {
 		session_refuse(link, (int)error.code, error.text);
@@ -341,7 +341,7 @@ static void forward(struct sessions *sessions, const struct session_call *call, 
 		session_refuse(link, ERROR_CONFLICT, refusal);
 		return;
 	}
-	struct session *session = session_new("", false, clock_boot_ms());
+	struct session *session = session_open("", false, clock_boot_ms());
 	session_link(session, link, 0, clock_boot_ms());
 	if (session_connect(session, call->port)) {
 		sessions_add(sessions, session);

@@ -2,19 +2,17 @@
 #include "agent/kubelet/cdi_files.h"
 
 #include <dirent.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "agent/host/file.h"
+#include "agent/kubelet/given.h"
 #include "base/log.h"
 #include "kubelet/cdi.h"
 
-enum { KEPT_MAX = 1 << 20, CDI_PATHS_MAX = 128 };
+enum { KEPT_MAX = 1 << 20 };
 
 struct cdi_files {
 	char *kept, *cdi, *root;
@@ -151,107 +149,22 @@ void cdi_files_load(struct cdi_files *files, void (*each)(void *context, struct 
 	sweep(files);
 }
 
-/* Lists of paths for one file, in an arena. */
-struct lists {
-	struct arena arena;
-	const char *devices[CDI_PATHS_MAX];
-	struct cdi_mount mounts[CDI_PATHS_MAX];
-	int64_t device_count, mount_count;
-};
-
-static bool has_rule(const struct buffer *rules, dev_t device)
-{
-	const struct device_rule *rule = (const void *)rules->data;
-
-	for (size_t i = 0; i < rules->size / sizeof(*rule); i++)
-		if (rule[i].major == (int)major(device) && rule[i].minor == (int)minor(device))
-			return true;
-	return false;
-}
-
-static void list_devices(struct lists *lists, const struct buffer *rules, const char *path)
-{
-	DIR *directory = opendir(path);
-	struct stat status;
-
-	for (struct dirent *entry; directory && (entry = readdir(directory));) {
-		char *file = file_path("%s/%s", path, entry->d_name);
-		if (strncmp(entry->d_name, "nvidia", 6) == 0 &&
-		    lists->device_count < CDI_PATHS_MAX && stat(file, &status) == 0 &&
-		    S_ISCHR(status.st_mode) && has_rule(rules, status.st_rdev))
-			lists->devices[lists->device_count++] = arena_string(&lists->arena, file);
-		free(file);
-	}
-	if (directory)
-		closedir(directory);
-}
-
-/* What a program needs of the driver, beside its device files. */
-static const char *const libraries[] = {
-	"libcuda.so.1",          "libnvidia-ml.so.1",     "libnvidia-ptxjitcompiler.so.1",
-	"libnvidia-nvvm.so.4",   "libnvidia-nvvm70.so.4", "libcudadebugger.so.1",
-	"libnvidia-opencl.so.1", "libnvidia-cfg.so.1",
-};
-static const char *const directories[] = { "/usr/lib/x86_64-linux-gnu",
-	                                   "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib" };
-
-static bool is_mounted(const struct lists *lists, const char *to)
-{
-	const char *name = strrchr(to, '/');
-
-	for (int64_t i = 0; i < lists->mount_count; i++)
-		if (strcmp(strrchr(lists->mounts[i].to, '/'), name) == 0)
-			return true;
-	return false;
-}
-
-/* The file as the runtime sees it: links are followed within the root. */
-static void list_mount(const struct cdi_files *files, struct lists *lists, const char *path)
-{
-	char *here = file_path("%s%s", files->root, path), real[PATH_MAX];
-	size_t root = strlen(files->root);
-
-	if (lists->mount_count < CDI_PATHS_MAX && !is_mounted(lists, path) &&
-	    realpath(here, real) && strncmp(real, files->root, root) == 0)
-		lists->mounts[lists->mount_count++] =
-		    (struct cdi_mount){ .from = arena_string(&lists->arena, real + root),
-			                .to = arena_string(&lists->arena, path),
-			                .read_only = true };
-	free(here);
-}
-
-static void list_libraries(const struct cdi_files *files, struct lists *lists)
-{
-	for (size_t d = 0; d < sizeof(directories) / sizeof(*directories); d++)
-		for (size_t i = 0; i < sizeof(libraries) / sizeof(*libraries); i++) {
-			char *path = file_path("%s/%s", directories[d], libraries[i]);
-			list_mount(files, lists, path);
-			free(path);
-		}
-	list_mount(files, lists, "/usr/bin/nvidia-smi");
-}
-
 static bool write_cdi(const struct cdi_files *files, const struct claim *claim, struct error *error)
 {
-	struct lists lists = { 0 };
-	struct buffer rules = { 0 }, json = { 0 };
-	struct cdi_node node = { .devices = lists.devices, .mounts = lists.mounts };
+	struct given given = { 0 };
+	struct buffer json = { 0 };
 	char *path = cdi_path(files, claim->uid);
 
-	if (files->source->kind->devices)
-		for (int64_t i = 0; i < claim->device_count; i++)
-			files->source->kind->devices(files->source, claim->devices[i].uuid, &rules);
-	if (rules.size > 0) {
-		list_devices(&lists, &rules, "/dev");
-		list_devices(&lists, &rules, "/dev/nvidia-caps");
-		list_libraries(files, &lists);
-	}
-	node.device_count = lists.device_count;
-	node.mount_count = lists.mount_count;
+	for (int64_t i = 0; i < claim->device_count; i++)
+		given_add(&given, files->source, claim->devices[i].uuid);
+	given_find(&given, files->root);
+	struct cdi_node node = { .devices = given.devices,
+		                 .device_count = given.device_count,
+		                 .mounts = given.mounts,
+		                 .mount_count = given.mount_count };
 	cdi_write(claim, &node, &json);
 	bool written = file_replace(path, json.data, json.size, 0644, error);
-	arena_free(&lists.arena);
-	buffer_free(&rules);
+	given_free(&given);
 	buffer_free(&json);
 	free(path);
 	return written;

@@ -10,6 +10,7 @@
 #include "agent/host/pod_group.h"
 #include "agent/kubelet/api.h"
 #include "agent/kubelet/cdi_files.h"
+#include "agent/kubelet/reply.h"
 #include "agent/kubelet/sockets.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -22,7 +23,6 @@
 enum { TICK_MS = 200, CLAIMS_MAX = 256 };
 #define DRA_V1 "k8s.io.kubelet.pkg.apis.dra.v1.DRAPlugin"
 #define DRA_V1BETA1 "k8s.io.kubelet.pkg.apis.dra.v1beta1.DRAPlugin"
-#define REGISTRATION "pluginregistration.Registration"
 
 /* A call about several claims: answered when all of them are. */
 struct gathered {
@@ -161,16 +161,6 @@ static void add_unprepared(struct gathered *gathered, const char *uid, const cha
 	gathered->unprepared[gathered->count++] = entry;
 }
 
-static void reply_message(struct sockets_call *call, const ProtobufCMessage *message)
-{
-	size_t size = protobuf_c_message_get_packed_size(message);
-	char *bytes = memory_alloc(size + 1);
-
-	protobuf_c_message_pack(message, (uint8_t *)bytes);
-	sockets_reply(call, (struct text){ bytes, size });
-	free(bytes);
-}
-
 static void gathered_free(struct driver *driver, struct gathered *gathered)
 {
 	struct gathered **at = &driver->gathered;
@@ -232,37 +222,15 @@ static void driver_reply_due(struct driver *driver)
 
 /* Calls of the kubelet. */
 
-static void take_registration(struct driver *driver, struct sockets_call *call, const char *method,
-                              struct text message)
+static void take_registration(struct driver *driver, struct sockets_call *call, const char *service,
+                              const char *method, struct text message)
 {
 	static char *versions[] = { "v1.DRAPlugin", "v1beta1.DRAPlugin" };
-	Kubelet__PluginInfo info = KUBELET__PLUGIN_INFO__INIT;
+	struct reply_plugin named = { "DRAPlugin", CLAIM_DRIVER, driver->endpoint, versions,
+		                      sizeof(versions) / sizeof(*versions) };
 
-	if (strcmp(method, "GetInfo") == 0) {
-		info.type = "DRAPlugin";
-		info.name = CLAIM_DRIVER;
-		info.endpoint = driver->endpoint;
-		info.supported_versions = versions;
-		info.n_supported_versions = sizeof(versions) / sizeof(*versions);
-		reply_message(call, &info.base);
-		return;
-	}
-	if (strcmp(method, "NotifyRegistrationStatus") != 0) {
-		sockets_refuse(call, GRPC_UNIMPLEMENTED, "");
-		return;
-	}
-	Kubelet__RegistrationStatus *status =
-	    kubelet__registration_status__unpack(NULL, message.size, (const uint8_t *)message.data);
-	if (status && status->plugin_registered)
-		log_at(LOG_INFO, "the kubelet has registered the driver",
-		       LOG_TEXT("driver", CLAIM_DRIVER));
-	else
-		log_at(LOG_ERROR, "the kubelet has not registered the driver",
-		       LOG_TEXT("reason", status ? status->error : "an unreadable message"));
-	if (status)
-		kubelet__registration_status__free_unpacked(status, NULL);
-	kube_api_look(driver->api);
-	sockets_reply(call, (struct text){ "", 0 });
+	if (reply_registration(call, &named, service, method, message))
+		kube_api_look(driver->api);
 }
 
 static struct gathered *gather(struct driver *driver, struct sockets_call *call, bool unprepares,
@@ -332,10 +300,8 @@ static void driver_called(void *context, struct sockets_call *call, bool registr
 
 	if (!registration)
 		take_service(driver, call, service, method, message);
-	else if (strcmp(service, REGISTRATION) == 0)
-		take_registration(driver, call, method, message);
 	else
-		sockets_refuse(call, GRPC_UNIMPLEMENTED, "");
+		take_registration(driver, call, service, method, message);
 }
 
 static void driver_fetched(void *context, const char *uid, struct text json, const char *failure)

@@ -6,12 +6,14 @@
 #include <uv.h>
 
 #include "agent/gpu/gpu_source.h"
+#include "agent/kubelet/plugins.h"
 #include "agent/workload/measurement.h"
 #include "node/node.h"
 
 /* Set by the administrator of the node. */
 struct driver_settings {
 	bool is_on;
+	enum plugins_of plugins;       /* beside it, or without */
 	const char *kubelet_directory; /* /var/lib/kubelet, as the kubelet has it */
 	const char *cdi_directory;     /* /var/run/cdi */
 	const char *kubeconfig;        /* "": the account of the pod that we run in */

@@ -31,8 +31,15 @@ struct sockets_call {
 	struct sockets_call *next, *previous; /* in `arrived`, then in `open` */
 };
 
+/* A stream that the other side holds open: the wire's. */
+struct held {
+	struct held *next;
+	struct exchange *exchange;
+};
+
 struct sockets {
 	struct sockets_settings settings;
+	struct held *held;
 	struct loop *wire;
 	struct handler registration, service;
 	pthread_t thread;
@@ -64,6 +71,58 @@ static void call_end(struct post *post)
 	else
 		grpc_reply(call->exchange, (struct text){ call->answer.data, call->answer.size });
 	call_free(call);
+}
+
+/* In the thread of the wire, as all of streams. */
+static void stream_end(struct exchange *exchange, enum grpc_status status)
+{
+	struct sockets *sockets = exchange->handler->context;
+	struct held **at = &sockets->held;
+
+	while (*at && (*at)->exchange != exchange)
+		at = &(*at)->next;
+	struct held *held = *at;
+	INVARIANT(held);
+	*at = held->next;
+	free(held);
+	grpc_finish(exchange, status, NULL);
+}
+
+static void stream_gone(struct exchange *exchange)
+{
+	stream_end(exchange, GRPC_CANCELLED);
+}
+
+static void stream_asked(struct exchange *exchange)
+{
+	struct sockets *sockets = exchange->handler->context;
+
+	if (!grpc_send(exchange, sockets->settings.stream))
+		stream_end(exchange, GRPC_UNAVAILABLE);
+}
+
+static void stream_part(struct exchange *exchange, struct text part)
+{
+	(void)exchange, (void)part;
+}
+
+static void headed(struct exchange *exchange)
+{
+	static const struct exchange_events events = { .body = stream_part,
+		                                       .body_end = stream_asked,
+		                                       .gone = stream_gone };
+	struct sockets *sockets = exchange->handler->context;
+
+	if (!sockets->settings.stream_method || sockets->stopping || !exchange->is_grpc ||
+	    exchange->segments.count != 2 || exchange->handler != &sockets->service ||
+	    !text_is(exchange->segments.of[1], sockets->settings.stream_method))
+		return;
+	struct held *held = NEW(struct held);
+	held->exchange = exchange;
+	held->next = sockets->held;
+	sockets->held = held;
+	exchange->events = &events;
+	grpc_stream(exchange);
 }
 
 static char *segment(const struct exchange *exchange, size_t at)
@@ -181,6 +240,8 @@ static void stop(struct post *post)
 		call_end(&call->post);
 		call = next;
 	}
+	while (sockets->held)
+		stream_end(sockets->held->exchange, GRPC_UNAVAILABLE);
 	loop_stop(sockets->wire, STOP_MS);
 }
 
@@ -233,7 +294,7 @@ struct sockets *sockets_new(const struct sockets_settings *settings, struct erro
 	sockets->settings = *settings;
 	sockets->wire = new_wire();
 	sockets->registration = sockets->service =
-	    (struct handler){ .context = sockets, .request = requested };
+	    (struct handler){ .context = sockets, .head = headed, .request = requested };
 	sockets->stop.run = stop;
 	sockets->arrived_end = &sockets->arrived;
 	/* Whoever finds the registration calls the service. */

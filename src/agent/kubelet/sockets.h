@@ -18,8 +18,12 @@ struct sockets_call;
 struct sockets_settings {
 	uv_loop_t *loop;
 	const char *registration_path, *service_path; /* directories are made */
-	/* `service` and `method` as in the path of the call: "v1.Service", "Method". The call is
-	 * answered by sockets_reply() or sockets_refuse(), now or later. */
+	/* Of other calls. `service` and `method` as in the path of the call: "v1.Service",
+	 * "Method". The call is answered by sockets_reply() or sockets_refuse(), now or later. */
+	/* A method that answers with a stream: this one message, and then nothing until the caller
+	 * hangs up. NULL: there is none. The text lives as long as the sockets. */
+	const char *stream_method;
+	struct text stream;
 	void (*called)(void *context, struct sockets_call *call, bool registration,
 	               const char *service, const char *method, struct text message);
 	void *context;

@@ -43,7 +43,7 @@ static void desk_open(struct desk *desk)
 	struct termios settings;
 
 	*desk = (struct desk){ .now_ms = 1000 };
-	desk->session = session_new("one", true, desk->now_ms);
+	desk->session = session_open("one", true, desk->now_ms);
 	desk->command = session_open_terminal(desk->session, -1, 80, 24);
 	assert_true(desk->command >= 0);
 	assert_int_equal(tcgetattr(desk->command, &settings), 0);

@@ -160,10 +160,27 @@ static void unprepare_ends_without_any_measurement(void **state)
 	world_prepared(world, 0);
 	int64_t call = world_unprepare(world, 0);
 	world_sleep(world, 30000);
+	world_sleep(world, 4999);
 	assert_false(world->calls[call].is_answered);
-	world_sleep(world, 200);
+	world_sleep(world, 1);
 	assert_true(world->calls[call].is_answered);
 	assert_int_equal(claims_count(world->claims), 0);
+	world_free(world);
+}
+
+static void a_slow_measurement_still_tells_what_is_left(void **state)
+{
+	struct world *world = world_new();
+	(void)state;
+
+	world_prepared(world, 0);
+	world->pods[0].left_mib = 3000;
+	int64_t call = world_unprepare(world, 0);
+	world_sleep(world, 32000);
+	assert_false(world->calls[call].is_answered);
+	world_measure(world);
+	assert_true(world->calls[call].is_answered);
+	assert_int_equal(world->gave_up_mib, 3000);
 	world_free(world);
 }
 
@@ -385,6 +402,7 @@ int main(void)
 		cmocka_unit_test(memory_goes_to_the_next_claim_only_after_it_was_measured_as_back),
 		cmocka_unit_test(unprepare_gives_up_after_thirty_seconds),
 		cmocka_unit_test(unprepare_ends_without_any_measurement),
+		cmocka_unit_test(a_slow_measurement_still_tells_what_is_left),
 		cmocka_unit_test(calls_may_be_repeated),
 		cmocka_unit_test(unprepare_ends_what_is_being_prepared),
 		cmocka_unit_test(a_restart_knows_what_was_prepared),

@@ -8,8 +8,10 @@
 //
 //	{"id":2,"do":"prepare","claim":{...}}      the ResourceClaim as a pod of its own would have it
 //	{"id":3,"do":"unprepare","claim":{...}}
+//	{"id":4,"do":"count","resource":"..."}     the healthy devices of a device plugin
+//	{"id":5,"do":"allocate","resource":"...","devices":["..."]}
 //
-// An answer has "error", and "devices" of what was prepared.
+// An answer has "error", "devices" of what was prepared, the "count", or what was "given".
 package main
 
 import (
@@ -36,15 +38,22 @@ import (
 	"k8s.io/kubernetes/pkg/kubelet/pluginmanager"
 )
 
-const driverType = "DRAPlugin"
+const (
+	driverType = "DRAPlugin"
+	deviceType = "DevicePlugin"
+)
 
 type request struct {
-	ID    int                        `json:"id"`
-	Do    string                     `json:"do"`
-	Claim *resourceapi.ResourceClaim `json:"claim"`
+	ID       int                        `json:"id"`
+	Do       string                     `json:"do"`
+	Claim    *resourceapi.ResourceClaim `json:"claim"`
+	Resource string                     `json:"resource"`
+	Devices  []string                   `json:"devices"`
 }
 
 type answer struct {
+	Count   int      `json:"count,omitempty"`
+	Given   string   `json:"given,omitempty"`
 	ID      int      `json:"id"`
 	Error   string   `json:"error"`
 	Devices []string `json:"devices,omitempty"`
@@ -54,6 +63,7 @@ type kubelet struct {
 	ctx     context.Context
 	client  *fake.Clientset
 	manager *dra.Manager
+	counted *counted
 	lock    sync.Mutex
 }
 
@@ -82,7 +92,8 @@ func run(dir, name string) error {
 	if err != nil {
 		return err
 	}
-	k := &kubelet{ctx: ctx, client: client, manager: manager}
+	k := &kubelet{ctx: ctx, client: client, manager: manager,
+		counted: &counted{clients: map[string]deviceClient{}, devices: map[string]int{}}}
 	never := config.NewSourcesReady(func(sets.Set[string]) bool { return false })
 	none := func() []*v1.Pod { return nil }
 	if err := manager.Start(ctx, none, getNode(node), never); err != nil {
@@ -90,6 +101,11 @@ func run(dir, name string) error {
 	}
 	plugins := pluginmanager.NewPluginManager(filepath.Join(dir, "plugins_registry"), record.NewFakeRecorder(100))
 	plugins.AddHandler(driverType, manager.GetWatcherHandler())
+	server, err := newDeviceServer(filepath.Join(dir, "kubelet.sock"), k.counted)
+	if err != nil {
+		return err
+	}
+	plugins.AddHandler(deviceType, server)
 	go watch(ctx, plugins, never)
 	return k.serve()
 }
@@ -116,6 +132,10 @@ func (k *kubelet) answer(asked request) {
 		given.Devices, err = k.prepare(asked.Claim)
 	case "unprepare":
 		err = k.manager.UnprepareResources(k.ctx, podOf(asked.Claim))
+	case "count":
+		given.Count = k.counted.count(asked.Resource)
+	case "allocate":
+		given.Given, err = k.counted.allocate(k.ctx, asked.Resource, asked.Devices)
 	default:
 		err = fmt.Errorf("unknown: %s", asked.Do)
 	}

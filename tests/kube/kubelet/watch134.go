@@ -6,8 +6,11 @@ import (
 	"context"
 
 	v1 "k8s.io/api/core/v1"
+	api "k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
+	"k8s.io/kubernetes/pkg/kubelet/cm/devicemanager/plugin/v1beta1"
 	"k8s.io/kubernetes/pkg/kubelet/config"
 	"k8s.io/kubernetes/pkg/kubelet/pluginmanager"
+	"k8s.io/kubernetes/pkg/kubelet/pluginmanager/cache"
 )
 
 // Kubernetes 1.34 has no context there.
@@ -17,4 +20,22 @@ func watch(_ context.Context, plugins pluginmanager.PluginManager, ready config.
 
 func getNode(node *v1.Node) func() (*v1.Node, error) {
 	return func() (*v1.Node, error) { return node, nil }
+}
+
+// clients is told by the kubelet's server of device plugins.
+type clients struct{ *counted }
+
+func (c clients) PluginConnected(resource string, client v1beta1.DevicePlugin) error {
+	c.connected(resource, client)
+	return nil
+}
+
+func (c clients) PluginDisconnected(resource string) { c.disconnected(resource) }
+
+func (c clients) PluginListAndWatchReceiver(resource string, response *api.ListAndWatchResponse) {
+	c.received(resource, response)
+}
+
+func newDeviceServer(path string, devices *counted) (cache.PluginHandler, error) {
+	return v1beta1.NewServer(path, nil, clients{devices})
 }
