@@ -229,10 +229,13 @@ static void take_processes(struct local_node *node, const struct measured *measu
 }
 
 /* One that was told to stop and still runs may yet use all of its part, so nothing
- * of what others left behind fits into it. */
+ * of what others left behind fits into it. One whose memory is being moved has it before the
+ * driver lists its process again. */
 static bool is_released(const struct work *work)
 {
-	return work->kept.phase == WORK_OVER && work->kept.memory != MEMORY_AWAY;
+	if (work->kept.phase == WORK_OVER)
+		return work->kept.memory != MEMORY_AWAY;
+	return work->kept.memory == MEMORY_LEAVING || work->kept.memory == MEMORY_COMING;
 }
 
 /* In the order in which they were told to stop. */

@@ -88,7 +88,7 @@ def plain(gib):
 def whole(cluster):
     """What is not measured yet is taken for as much as it may use."""
     job = cluster.submit(keep(8), gpu_count=1)
-    cluster.wait(lambda: cluster.job(job)["peak_gpu_memory_mb"] > 8192, "it is measured", 90)
+    cluster.wait(lambda: (cluster.job(job)["peak_gpu_memory_mb"] or 0) > 8192, "it is measured", 90)
     return there_and_back(cluster, job)
 
 

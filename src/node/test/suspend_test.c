@@ -93,6 +93,27 @@ DESK_TEST(a_resume_is_not_tried_without_its_room)
 	assert_true(desk_place(desk, OUTPUT_RESUME) >= 0);
 }
 
+/* The driver gives the memory back before it lists the process again. */
+DESK_TEST(memory_that_comes_back_is_its_own_before_its_process_is_listed)
+{
+	run_task(desk);
+	suspend_it(desk);
+	desk_move(desk, ORDER_RESUME, 7, 0);
+	desk_measure(desk);
+	assert_true(desk_place(desk, OUTPUT_RESUME) >= 0);
+	desk->gpus[0].used_mib = 8000;
+	for (int i = 0; i < 6; i++) {
+		desk_renew(desk, 1000);
+		desk_measure(desk);
+		assert_null(desk_change(desk, CHANGE_UNEXPLAINED));
+	}
+	desk_renew(desk, 5000);
+	const struct message *beat = desk_message(desk, MESSAGE_BEAT);
+	assert_int_equal(beat->beat.samples[0].foreign_mib, 0);
+	assert_int_equal(beat->beat.unexplained_count, 0);
+	assert_int_equal(beat->beat.uses[0].memory_mib, 8000);
+}
+
 DESK_TEST(an_agent_that_restarts_while_memory_leaves_lets_it_leave_again)
 {
 	struct found found = {
@@ -153,6 +174,7 @@ int main(void)
 		cmocka_unit_test(a_resume_is_not_tried_without_its_room),
 		cmocka_unit_test(an_order_that_was_answered_and_is_sent_again_begins_nothing),
 		cmocka_unit_test(memory_on_a_gpu_that_is_not_seen_is_not_told_as_gone),
+		cmocka_unit_test(memory_that_comes_back_is_its_own_before_its_process_is_listed),
 		cmocka_unit_test(an_agent_that_restarts_while_memory_leaves_lets_it_leave_again),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
