@@ -77,7 +77,7 @@ def test_a_job_has_the_callers_terminal(client, cluster):
 WATCHES_SIZE = """
 import os, signal
 def tell(*_):
-    print("size", *os.get_terminal_size(), flush=True)
+    os.write(1, b"size %d %d\\n" % tuple(os.get_terminal_size()))
 signal.signal(signal.SIGWINCH, tell)
 tell()
 while True:
