@@ -4,7 +4,7 @@ N ?= 10000000
 SEED ?= $(shell date +%s)
 SECONDS ?= 600
 
-.PHONY: build test bench bench-core bench-store bench-wire bench-service bench-agent bench-gateway gateway-endurance bench-dashboard bench-sizing kube kube-churn kubelet crash takeover faults chaos threads parity lint format soak fuzz fuzz-api attack attack-fuzz web deb images demo first-run bench-sessions clean
+.PHONY: build test bench bench-core bench-store bench-wire bench-service bench-agent bench-gateway gateway-endurance bench-dashboard bench-sizing bench-kube kube kube-churn kubelet crash takeover faults chaos threads parity lint format soak fuzz fuzz-api attack attack-fuzz web deb images demo first-run bench-sessions clean
 
 build:
 	@scripts/build release
@@ -64,6 +64,10 @@ crash:
 TIMES ?= 100
 takeover:
 	@TEST_PROCESSES=0 TAKEOVER_TIMES=$(TIMES) scripts/system-tests -s -k test_takeover
+
+# Bindings a second on a real control plane: ours, kube-scheduler's, a bare client's
+bench-kube:
+	@scripts/bench-kube build/bench-kube.json
 
 # etcd, kube-apiserver and the rest of a control plane for tests, into a cache
 kube:

@@ -104,6 +104,7 @@ static void move_record(const struct move *move, const struct sched *sched, enum
 		move_time(move, &slot->overdue_ms);
 		move_time(move, &slot->ready_ms);
 		move_time(move, &slot->used_ms);
+		move_time(move, &slot->held_ms);
 		break;
 	case RECORD_GPU:
 		move_time(move, &((struct gpu_record *)record)->paid_ms);

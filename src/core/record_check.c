@@ -313,7 +313,7 @@ static bool record_check_check_slot(const struct sched *sched, const struct slot
 		return corrupt(error, "slot", slot->id, "with a model that is not there");
 	if (!within(slot->concurrency, 1, CONCURRENCY_MAX) || !is_time(slot->ordered_ms) ||
 	    !is_time(slot->overdue_ms) || !is_time(slot->ready_ms) || !is_time(slot->used_ms) ||
-	    !within(slot->closing_for, 0, sched->meta.last_model_id) ||
+	    !is_time(slot->held_ms) || !within(slot->closing_for, 0, sched->meta.last_model_id) ||
 	    (slot->closing_for != 0 && slot->state != SLOT_READY) ||
 	    (slot->evicted && slot->state != SLOT_READY && slot->state != SLOT_STOPPING))
 		return corrupt(error, "slot", slot->id, "with a number that cannot be");

@@ -235,7 +235,8 @@ static bool is_released(const struct work *work)
 {
 	if (work->kept.phase == WORK_OVER)
 		return work->kept.memory != MEMORY_AWAY;
-	return work->kept.memory == MEMORY_LEAVING || work->kept.memory == MEMORY_COMING;
+	return work->kept.phase < WORK_OVER &&
+	       (work->kept.memory == MEMORY_LEAVING || work->kept.memory == MEMORY_COMING);
 }
 
 /* In the order in which they were told to stop. */

@@ -217,8 +217,10 @@ static void after_give_back(struct sched *sched, struct slot *slot)
 		route_serve(sched, slot->model);
 		replica_list(sched, slot->model);
 	}
-	if (slot->leaving && slot->active == 0)
+	if (slot->leaving && slot->active == 0) {
+		slot_settle(sched, slot);
 		slot_stop_drained(sched, slot->reservation->node);
+	}
 }
 
 static bool check_request(const struct sched *sched, const struct request_command *request,
@@ -416,6 +418,7 @@ void route_reset(struct sched *sched)
 			if (slot->r.state != SLOT_READY)
 				continue;
 			slot->r.used_ms = sched_now(sched);
+			slot->r.held_ms = min64(sched_now(sched) + HOLD_MS, TIME_MS_MAX);
 			sched_dirty_slot(sched, slot);
 			slot_settle(sched, slot);
 		}

@@ -14,7 +14,9 @@
  *
  * What a loaded core equals: COMMAND_RESET_REQUESTS says that all routers restart.
  * Every request ends, each with one ROUTE_ENDED; all ready slots count as last
- * used at that time, and their records say so; the clock is written. A core that
+ * used at that time, and are held for HOLD_MS, so that what is in flight there can be told again
+ * before anything is evicted or stops with its drained node, and their records say so; the clock
+ * is written. A core that
  * is loaded from the records at any moment has no requests; it behaves exactly
  * like the one that wrote them, if that was given COMMAND_RESET_REQUESTS as its last command.
  * COMMAND_START resets requests too, so that a scheduler that begins from what is stored counts no
@@ -36,6 +38,9 @@ struct request_entry {
 	int64_t request_lease_ms, until_ms; /* in flight: expires then, if not renewed */
 	int32_t heap_index;                 /* in routes.leases; -1 */
 };
+
+/* Who has not been heard of for that long is lost. */
+#define HOLD_MS 10000
 
 struct routes {
 	struct map by_id;             /* all requests */

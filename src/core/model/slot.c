@@ -435,6 +435,18 @@ void slot_node_changed(struct sched *sched, struct node *node)
 	slot_load_next(sched, node);
 }
 
+/* It stops as soon as it has no requests. */
+static bool slot_is_to_go(const struct slot *slot)
+{
+	return slot->reservation->node->r.draining || slot->r.evicted;
+}
+
+/* Routers may have requests there that they have not told since they were reset. */
+static bool slot_is_held(const struct sched *sched, const struct slot *slot)
+{
+	return slot->r.state == SLOT_READY && slot->r.held_ms > sched_now(sched);
+}
+
 /* Stopping one may end others' wait, so the walk starts over. */
 void slot_stop_drained(struct sched *sched, struct node *node)
 {
@@ -443,8 +455,8 @@ void slot_stop_drained(struct sched *sched, struct node *node)
 	while (at < node->reservation_count) {
 		struct slot *slot = node->reservations[at]->slot;
 		at++;
-		if (!slot || !(node->r.draining || slot->r.evicted) || slot->active > 0 ||
-		    slot->r.state == SLOT_STOPPING)
+		if (!slot || !slot_is_to_go(slot) || slot->active > 0 ||
+		    slot->r.state == SLOT_STOPPING || slot_is_held(sched, slot))
 			continue;
 		slot_stop(sched, slot, false);
 		at = 0;
@@ -479,9 +491,27 @@ static int64_t load_ends_ms(const struct slot *slot)
 	return slot->r.ordered_ms + slot->model->r.load_timeout_ms;
 }
 
+/* When it may be cold if it is not used until then. */
+static int64_t cold_at_ms(const struct slot *slot)
+{
+	return max64(slot->r.used_ms + slot->model->r.idle_ttl_ms, slot->r.held_ms);
+}
+
+/* When it is to be looked at again. One that is to go stops when it is held no more. */
+static int64_t ready_timer_ms(const struct sched *sched, const struct slot *slot)
+{
+	int64_t now_ms = sched_now(sched);
+
+	if (slot->active == 0 && slot_is_to_go(slot))
+		return slot->r.held_ms;
+	/* One that is busy cannot be cold before it was idle for that long. */
+	return slot->active > 0 ? now_ms + slot->model->r.idle_ttl_ms
+	                        : max64(cold_at_ms(slot), now_ms);
+}
+
 void slot_timer(struct sched *sched, struct slot *slot)
 {
-	int64_t now_ms = sched_now(sched), ttl_ms = slot->model->r.idle_ttl_ms;
+	int64_t now_ms = sched_now(sched);
 
 	INVARIANT(slot->linked && !sched->plan.open);
 	if (slot->r.state == SLOT_LOADING) {
@@ -492,13 +522,16 @@ void slot_timer(struct sched *sched, struct slot *slot)
 		return;
 	}
 	INVARIANT(slot->r.state == SLOT_READY && !slot->cold);
-	if (slot->active == 0 && slot->r.used_ms + ttl_ms <= now_ms) {
+	if (slot->active == 0 && slot_is_to_go(slot) && !slot_is_held(sched, slot)) {
+		slot_stop(sched, slot, false);
+		return;
+	}
+	if (slot->active == 0 && cold_at_ms(slot) <= now_ms) {
 		slot->cold = true;
 		evict_list(sched, slot);
 		return;
 	}
-	/* One that is busy cannot be cold before it was idle for that long. */
-	slot->timer_ms = slot->active > 0 ? now_ms + ttl_ms : slot->r.used_ms + ttl_ms;
+	slot->timer_ms = ready_timer_ms(sched, slot);
 	heap_push(&sched->slot_timers, slot);
 }
 
@@ -512,10 +545,10 @@ static void set_timer(struct sched *sched, struct slot *slot)
 		slot->timer_ms = slot_holds_up(slot) ? min64(slot->r.overdue_ms, load_ends_ms(slot))
 		                                     : load_ends_ms(slot);
 	if (slot->linked && slot->r.state == SLOT_READY) {
-		int64_t cold_ms = slot->r.used_ms + slot->model->r.idle_ttl_ms;
-		slot->cold = slot->active == 0 && cold_ms <= sched_now(sched);
+		slot->cold = slot->active == 0 && !slot_is_to_go(slot) &&
+		             cold_at_ms(slot) <= sched_now(sched);
 		if (!slot->cold)
-			slot->timer_ms = max64(cold_ms, sched_now(sched));
+			slot->timer_ms = ready_timer_ms(sched, slot);
 	}
 	if (slot->timer_ms != INT64_MAX)
 		heap_push(&sched->slot_timers, slot);

@@ -98,7 +98,7 @@
 #define SLOT_FIELDS(F, T)                                                                          \
 	F(T, id) F(T, model_id) F(T, state, .words = &slot_state_words) F(T, address)              \
 	F(T, concurrency) F(T, fixed) F(T, adopted) F(T, ordered_ms) F(T, ready_ms) F(T, used_ms)     \
-	F(T, overdue_ms) F(T, closing_for) F(T, evicted)
+	F(T, held_ms) F(T, overdue_ms) F(T, closing_for) F(T, evicted)
 
 #define RESERVATION_FIELDS(F, T)                                                                   \
 	F(T, id) F(T, job_id) F(T, task) F(T, model_id) F(T, node_id) F(T, phase, .words = &phase_words)          \

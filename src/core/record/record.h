@@ -317,6 +317,8 @@ struct slot_record {
 	int64_t ordered_ms;  /* when its node was told to load it; 0: not yet */
 	int64_t ready_ms;    /* 0: not yet */
 	int64_t used_ms;     /* a request began or ended then, at the latest; see route.h */
+	int64_t held_ms;     /* until then routers may have requests there that they have not told
+	                        since they were reset: it does not go for others */
 	int64_t overdue_ms;  /* loading: from then on others load beside it; 0: they may now */
 	int64_t closing_for; /* ready: takes no more requests, and goes for this model; 0: not */
 	bool evicted;        /* takes no more requests, and stops when it has none */

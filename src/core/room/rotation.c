@@ -49,7 +49,8 @@ int64_t rotation_stay_ms(const struct sched *sched, const struct slot *slot)
 	int64_t memory_mib = reservation_amounts(slot->reservation).of[AMOUNT_GPU_MEMORY];
 	int64_t loads_ms = (TURN_LOADS - 1) * model_reload_ms(slot->model, memory_mib);
 
-	return slot->r.ready_ms + max64(sched->config.slot_stay_ms, loads_ms);
+	return max64(slot->r.ready_ms + max64(sched->config.slot_stay_ms, loads_ms),
+	             slot->r.held_ms);
 }
 
 int64_t rotation_rest_ms(const struct slot *slot)

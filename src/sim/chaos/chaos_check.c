@@ -38,9 +38,27 @@ static const struct job_record *job_of_run(const struct chaos *chaos, int64_t jo
 	return job_id ? world_find(&chaos->store, RECORD_JOB, job_id, 0) : NULL;
 }
 
+/* A slot that was found on its node is known by what it uses: how much more it may use, its node
+ * alone knows. */
+static bool is_adopted(const struct chaos *chaos, const struct run *run)
+{
+	const struct slot_record *slot =
+	    run->slot ? world_find(&chaos->store, RECORD_SLOT, run->reservation_id, 0) : NULL;
+
+	return run->slot && (!slot || slot->adopted);
+}
+
+/* Its node was lost, or an administrator was wrong about it: the scheduler forgot it, and ends it.
+ */
+static bool is_forgotten(const struct chaos *chaos, const struct run *run)
+{
+	return run->given_up ||
+	       !world_find(&chaos->store, RECORD_RESERVATION, run->reservation_id, 0);
+}
+
 /* What runs on a GPU takes turns, or has shares of its compute that add up to all of it at most.
  * Tenants are mixed only where that is allowed. A node looks at memory by itself, and not at
- * shares: what a scheduler has given up, and is ending there, does not count. */
+ * shares: what a scheduler has forgotten, or found there, does not count. */
 static void check_compute(struct chaos *chaos, int at, int gpu, const struct node_order *order)
 {
 	const struct job_record *job = job_of_run(chaos, order->job_id);
@@ -48,8 +66,9 @@ static void check_compute(struct chaos *chaos, int at, int gpu, const struct nod
 
 	for (size_t i = 0; i < chaos->run_count; i++) {
 		const struct run *run = chaos->runs[i];
-		if (run->node != at || !run->alive || run->given_up || run->away ||
-		    run->reserved_mib[gpu] == 0 || run->reservation_id == order->reservation_id)
+		if (run->node != at || !run->alive || is_forgotten(chaos, run) ||
+		    is_adopted(chaos, run) || run->away || run->reserved_mib[gpu] == 0 ||
+		    run->reservation_id == order->reservation_id)
 			continue;
 		const struct job_record *other = job_of_run(chaos, run->job_id);
 		int64_t its = other ? other->compute : 0;
@@ -264,17 +283,12 @@ void check_suspended(struct chaos *chaos, int at, int64_t reservation_id)
 		             (long long)reservation_id, at);
 }
 
-/* A slot that was found on its node is known by what it uses: how much more it may use, its node
- * alone knows. */
 static bool has_adopted_slot(const struct chaos *chaos, int at)
 {
 	for (size_t i = 0; i < chaos->run_count; i++) {
 		const struct run *run = chaos->runs[i];
-		if (run->node != at || !run->alive || !run->slot)
-			continue;
-		const struct slot_record *slot =
-		    world_find(&chaos->store, RECORD_SLOT, run->reservation_id, 0);
-		if (run->given_up || !slot || slot->adopted)
+		if (run->node == at && run->alive && run->slot &&
+		    (run->given_up || is_adopted(chaos, run)))
 			return true;
 	}
 	return false;

@@ -96,6 +96,77 @@ static void a_slot_is_not_evicted_before_its_time_to_live(void **unused)
 	harness_free(lab.h);
 }
 
+/* A model whose slots may go as soon as they are idle. */
+static int64_t fleeting(struct lab lab, const char *name)
+{
+	struct model_record given = model_of(lab.tenant, name, 60000);
+
+	given.idle_ttl_ms = 1;
+	int64_t id = put_model(lab.h, given);
+	load(lab.h, id);
+	return id;
+}
+
+static void reset(struct lab lab)
+{
+	must(lab.h, harness_apply(lab.h, (struct command){ .kind = COMMAND_RESET_REQUESTS }));
+}
+
+static void after_a_restart_no_slot_goes_before_routers_had_time_to_tell(void **unused)
+{
+	struct lab lab = evict_lab_new(1);
+	int64_t a = fleeting(lab, "a");
+
+	(void)unused;
+	reset(lab);
+	request(lab.h, model_named(lab, "b", 60000));
+	time_passes(lab.h, HOLD_MS - 1);
+	evict_decide(lab);
+	assert_false(goes(lab, a));
+	time_passes(lab.h, 1);
+	evict_decide(lab);
+	assert_true(goes(lab, a));
+	harness_free(lab.h);
+}
+
+static void after_a_restart_a_slot_on_a_drained_node_waits_for_routers_too(void **unused)
+{
+	struct lab lab = evict_lab_new(1);
+	int64_t a = fleeting(lab, "a"), asked = request(lab.h, a);
+
+	(void)unused;
+	drain(lab.h, "n1", true);
+	reset(lab);
+	assert_false(goes(lab, a));
+	time_passes(lab.h, HOLD_MS - 1);
+	assert_false(goes(lab, a));
+	/* What was in flight is told again, and ends later. */
+	struct command again = { .kind = COMMAND_REQUEST };
+	again.request = (struct request_command){ .request_id = asked,
+		                                  .model_id = a,
+		                                  .slot_id = slot_of(lab.h, a)->r.id };
+	must(lab.h, harness_apply(lab.h, again));
+	time_passes(lab.h, HOLD_MS);
+	assert_false(goes(lab, a));
+	done(lab.h, asked);
+	assert_true(goes(lab, a));
+	harness_free(lab.h);
+}
+
+static void after_a_restart_an_idle_slot_on_a_drained_node_stops_by_itself(void **unused)
+{
+	struct lab lab = evict_lab_new(1);
+	int64_t a = fleeting(lab, "a");
+
+	(void)unused;
+	reset(lab);
+	drain(lab.h, "n1", true);
+	assert_false(goes(lab, a));
+	time_passes(lab.h, HOLD_MS);
+	assert_true(goes(lab, a));
+	harness_free(lab.h);
+}
+
 static void a_slot_with_a_request_in_flight_is_never_evicted(void **unused)
 {
 	struct lab lab = evict_lab_new(1);
@@ -431,6 +502,9 @@ int main(void)
 		cmocka_unit_test(a_slot_with_a_request_in_flight_is_never_evicted),
 		cmocka_unit_test(a_pinned_slot_is_never_evicted),
 		cmocka_unit_test(no_model_falls_below_its_minimum_of_replicas),
+		cmocka_unit_test(after_a_restart_no_slot_goes_before_routers_had_time_to_tell),
+		cmocka_unit_test(after_a_restart_a_slot_on_a_drained_node_waits_for_routers_too),
+		cmocka_unit_test(after_a_restart_an_idle_slot_on_a_drained_node_stops_by_itself),
 		cmocka_unit_test(a_slot_on_a_drained_node_does_not_count_for_the_minimum),
 		cmocka_unit_test(nothing_is_evicted_when_that_would_not_be_enough),
 		cmocka_unit_test(a_split_slot_is_evicted_once_and_frees_all_its_gpus),
