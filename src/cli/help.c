@@ -80,6 +80,8 @@ static void print_troff(const char *text)
 
 static void print_manual_option(const struct option *option)
 {
+	if (!option->help)
+		return;
 	fputs(".TP\n.B ", stdout);
 	if (option->letter) {
 		print_troff(option->letter);
@@ -96,7 +98,7 @@ static void print_manual_option(const struct option *option)
 	putchar('\n');
 }
 
-static void print_manual_command(const struct cli_command *command)
+void help_print_manual_command(const struct cli_command *command)
 {
 	fputs(".SS ", stdout);
 	print_troff(command->name);
@@ -154,7 +156,7 @@ void help_print_manual(void)
 	    stdout);
 	for (const struct cli_command *const *at = cli_commands; *at; at++)
 		if (!(*at)->hidden)
-			print_manual_command(*at);
+			help_print_manual_command(*at);
 	cli_options(&all, sets);
 	print_manual_options("OUTPUT", sets[0]);
 	print_manual_options("OPTIONS OF ALL THAT ASK THE SERVICE", sets[1]);

@@ -11,5 +11,7 @@ void help_print_overview(FILE *to);
 void help_print_command(const struct cli_command *command);
 /* The manual page gpu-cli(1), as troff. */
 void help_print_manual(void);
+/* One command of it; its options without help are left out, as in the help. */
+void help_print_manual_command(const struct cli_command *command);
 
 #endif
