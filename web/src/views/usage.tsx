@@ -24,6 +24,7 @@ import { now } from "../state";
 
 const period = choice<Period>("usage", "period", "day", { among: ["day", "week"] });
 const by = choice<string>("usage", "sort", "-hours", { steps: false });
+const owner = lightChoice<string>("usage", "owner", "");
 const predictedBy = lightChoice<string>("usage", "predicted", "");
 const quotasBy = lightChoice<string>("usage", "quotas", "");
 const idleBy = lightChoice<string>("usage", "idle", "");
@@ -196,12 +197,30 @@ const WASTED: Column<Waste>[] = [
 
 function Idle() {
   const tick = Math.floor(now.value / 5000);
-  const rows = useMemo(() => wasted(nodes.value), [nodes.value, tick]);
+  const all = useMemo(() => wasted(nodes.value), [nodes.value, tick]);
+  const wanted = owner.value.toLowerCase();
+  const rows = all.filter((row) =>
+    `${row.name} ${row.tenant ?? ""}`.toLowerCase().includes(wanted),
+  );
   return (
     <section aria-labelledby="idle">
       <h2 id="idle">Held now, by owner: idle ones first</h2>
+      <div class="tools">
+        <input
+          type="search"
+          class="search"
+          aria-label="Owner or tenant"
+          placeholder="Owner or tenant"
+          value={owner.value}
+          onInput={(event) => {
+            owner.value = event.currentTarget.value;
+          }}
+        />
+      </div>
       {rows.length === 0 ? (
-        <p class="empty small">Nothing is held, or nothing was measured yet.</p>
+        <p class="empty small">
+          {wanted ? "Nobody matches." : "Nothing is held, or nothing was measured yet."}
+        </p>
       ) : (
         <DataTable
           label="Idle and wasted GPUs"

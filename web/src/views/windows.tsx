@@ -169,7 +169,7 @@ function Create({ made }: { made(): void }) {
           <label>
             On
             <select name="on" value={on} onChange={(event) => setOn(event.currentTarget.value)}>
-              <option value="gpus">GPUs that the scheduler chooses</option>
+              <option value="gpus">a number of GPUs</option>
               <option value="node">a node</option>
             </select>
           </label>
