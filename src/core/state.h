@@ -79,7 +79,10 @@ struct sched {
 	struct effects *effects; /* of the command that is being applied */
 };
 
-static inline int64_t sched_now(const struct sched *sched) { return sched->meta.now_ms; }
+static inline int64_t sched_now(const struct sched *sched)
+{
+	return sched->meta.now_ms;
+}
 
 /* Points the ledger and placement to their parts of this scheduler. */
 void sched_connect(struct sched *sched);
@@ -144,7 +147,8 @@ bool windows_put(struct sched *sched, const struct window_command *command, stru
 bool windows_delete(struct sched *sched, int64_t id, struct error *error);
 void windows_time_passed(struct sched *sched);
 bool windows_load(struct sched *sched, const struct window_record *record);
-bool node_report_drain(struct sched *sched, const char *name, bool draining, struct error *error);
+bool node_report_drain(struct sched *sched, const char *name, bool draining, const char *reason,
+                       struct error *error);
 bool node_report_dead(struct sched *sched, const char *name, struct error *error);
 bool node_report_remove(struct sched *sched, const char *name, struct error *error);
 

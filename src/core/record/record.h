@@ -150,6 +150,7 @@ struct node_record {
 	int64_t taken_cpu_milli, taken_host_bytes;
 	/* Learned: what moving 1 GiB of GPU memory to host memory takes, and back; 0: unknown. */
 	int64_t suspend_ms, resume_ms;
+	const char *drain_reason; /* why people drained it; empty: they did not say */
 };
 
 struct gpu_record {
@@ -586,7 +587,10 @@ extern const struct record_type record_types[RECORD_KINDS];
 const struct record_type *record_type(enum record_kind kind);
 
 /* Whether readers alone want it: what happened. The core does not load it. */
-static inline bool record_is_history(enum record_kind kind) { return kind >= RECORD_DECISION; }
+static inline bool record_is_history(enum record_kind kind)
+{
+	return kind >= RECORD_DECISION;
+}
 
 /* The key of a record: its first field, and the second where there are two (else 0). */
 struct record_key {
