@@ -79,10 +79,7 @@ struct sched {
 	struct effects *effects; /* of the command that is being applied */
 };
 
-static inline int64_t sched_now(const struct sched *sched)
-{
-	return sched->meta.now_ms;
-}
+static inline int64_t sched_now(const struct sched *sched) { return sched->meta.now_ms; }
 
 /* Points the ledger and placement to their parts of this scheduler. */
 void sched_connect(struct sched *sched);

@@ -1,7 +1,8 @@
 /* token.c - the table of tokens */
 #include "resource/table.h"
 
-static const struct words role_words = WORDS("admin", "tenant", "viewer", "agent");
+static const struct words role_words =
+    WORDS("admin", "tenant", "viewer", "agent", "gateway", "inference");
 
 /* clang-format off */
 static const struct resource_field token_fields[] = {
@@ -19,5 +20,5 @@ const struct resource token_resource = {
 	.schema = "Token",
 	.null_is_default = true,
 	.no_proto = "tokens are managed over REST",
-	.no_form = "tokens are made with gpu-cli",
+	.no_form = "the dashboard has a form of its own for tokens",
 };

@@ -17,5 +17,5 @@ const struct resource window_resource = {
 	.schema = "Window",
 	.null_is_default = true,
 	.no_proto = "windows are managed over REST",
-	.no_form = "windows are made with gpu-cli",
+	.no_form = "the dashboard has a form of its own for windows",
 };

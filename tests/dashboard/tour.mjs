@@ -4,7 +4,7 @@ import { browse, check, until } from "./browse.mjs";
 const COLOUR_RULES = ["color-contrast", "link-in-text-block"];
 const PAGES = [
   ...["cluster", "jobs", "timeline", "usage", "nodes", "tenants", "models", "decisions"],
-  ...["tokens", "submit", "tenants/new", "tenants/tenant-1", "models/new"],
+  ...["windows", "tokens", "submit", "tenants/new", "tenants/tenant-1", "models/new"],
 ];
 
 async function submit(page, fields) {
@@ -300,6 +300,42 @@ browse(async ({ given, step, open, inspect }) => {
     ]);
     check(/^hello-0\.log$/.test(saved.suggestedFilename()), saved.suggestedFilename());
   });
+  await step("a window is made, found, deleted", async () => {
+    await page.goto(`${given.url}/#/windows`);
+    await page.click('summary:has-text("New window")');
+    await page.fill('input[name="name"]', "upgrade");
+    await page.selectOption('select[name="purpose"]', "maintenance");
+    await page.selectOption('select[name="on"]', "node");
+    await page.fill('input[name="start"]', "2999-01-31T12:00");
+    await page.fill('input[name="length"]', "soon");
+    await page.click('form.form button[type="submit"]');
+    await page.waitForSelector('.wrong:has-text("length")');
+    await page.fill('input[name="length"]', "3h");
+    await page.click('form.form button[type="submit"]');
+    const row = await page.waitForSelector('tbody tr:has-text("upgrade")');
+    const told = await row.textContent();
+    check(told.includes("maintenance") && told.includes(given.node), `it is '${told}'`);
+    await page.fill(".search", "nothing");
+    await page.waitForSelector("text=No window matches.");
+    await page.fill(".search", "upgr");
+    await page.click('button[aria-label="Delete upgrade"]');
+    await page.click('dialog button:has-text("Delete the window")');
+    await until(async () => !(await page.$('tbody tr:has-text("upgrade")')), "it is gone");
+  });
+  await step("the table of the timeline is sorted and searched", async () => {
+    await page.goto(`${given.url}/#/timeline?as=table`);
+    await page.click('th .sort:has-text("Job or model")');
+    await page.waitForSelector('th[aria-sort="ascending"]');
+    await page.fill(".search", "blocks");
+    await until(
+      async () =>
+        (await page.$$eval("tbody tr", (all) => all.map((one) => one.textContent))).every((one) =>
+          one.includes("blocks"),
+        ),
+      "only what was searched is left",
+    );
+    await page.goto(`${given.url}/#/timeline`);
+  });
   await step("a tenant is made, changed and deleted", async () => {
     await page.goto(`${given.url}/#/tenants/new`);
     await page.fill('input[name="name"]', "visitors");
@@ -408,6 +444,9 @@ browse(async ({ given, step, open, inspect }) => {
     const other = await open();
     await signIn(other, given, given.viewer);
     check(!(await other.$('a:has-text("Submit")')), "there is a way to submit");
+    await other.goto(`${given.url}/#/windows`);
+    await other.waitForSelector('h1:has-text("Windows")');
+    check(!(await other.$('summary:has-text("New window")')), "there is a way to reserve");
     await other.goto(`${given.url}/#/nodes`);
     await other.waitForSelector(".node-state");
     check(!(await other.$('button:has-text("Drain")')), "there is a way to drain");

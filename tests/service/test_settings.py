@@ -91,6 +91,17 @@ def test_tokens_outlive_the_process(signed_in):
         assert signed_in.get("/api/v1/tenants").status == 200
 
 
+@pytest.mark.parametrize("role", ["viewer", "gateway", "inference"])
+def test_the_role_of_a_token_is_listed(signed_in, role):
+    lab = signed_in.post("/api/v1/tenants", {"name": f"lab-{role}"}).json()["id"]
+    bound = {} if role == "gateway" else {"tenant_id": lab}
+    made = signed_in.post("/api/v1/tokens", {"role": role} | bound)
+    assert made.status == 201, made
+    [found] = [one for one in signed_in.get("/api/v1/tokens").json()["tokens"]
+               if one["id"] == made.json()["id"]]
+    assert found["role"] == role
+
+
 def test_web_tokens_are_accepted_by_the_keys_that_are_configured(start, tmp_path):
     secret = "0123456789abcdef0123456789abcdef"
     other = "abcdef0123456789abcdef0123456789"

@@ -22,6 +22,7 @@ import { TenantsView } from "./views/tenants";
 import { TimelineView } from "./views/timeline";
 import { TokensView } from "./views/tokens";
 import { UsageView } from "./views/usage";
+import { WindowsView } from "./views/windows";
 
 const PAGES: [string, string][] = [
   ["cluster", "Cluster"],
@@ -51,6 +52,7 @@ function Page() {
   if (page === "submit") return <SubmitView />;
   if (page === "timeline") return <TimelineView />;
   if (page === "usage") return <UsageView />;
+  if (page === "windows") return <WindowsView />;
   if (page === "tokens") return <TokensView />;
   if (page === "nodes") return <NodesView />;
   if (page === "tenants") return <TenantsView />;

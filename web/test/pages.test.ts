@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { inShort, sumOf } from "../src/parts/decision";
+import type { Window } from "../src/resources";
 import { format, parse, withChoice } from "../src/route";
 import { address, backoff } from "../src/stream";
 import type { Decision, Job, Span, Tenant } from "../src/types";
@@ -8,6 +9,7 @@ import { latest } from "../src/views/jobs";
 import { jobOf } from "../src/views/submit";
 import { tree } from "../src/views/tenants";
 import { beginning, lanes, place, ticks } from "../src/views/timeline";
+import { placesOf, purposeOf, windowOf } from "../src/views/windows";
 
 const FORM = {
   kind: "command" as const,
@@ -225,4 +227,48 @@ test("a claim gives nothing yet", () => {
   };
   assert.deepEqual(sumOf(line), { given: true, after: 73 });
   assert.equal(sumOf({ ...line, used_after_mb: 30 }).given, false);
+});
+
+test("the form of a window asks for what was chosen, and for nothing else", () => {
+  const common = { name: "exam", length: "3h", repeat: "none", start: "", reason: "" };
+  assert.deepEqual(
+    windowOf({ ...common, on: "gpus", gpu_count: "4", gpu_model: "", purpose: "" }),
+    {
+      name: "exam",
+      length: "3h",
+      repeat: "none",
+      gpu_count: 4,
+    },
+  );
+  assert.deepEqual(
+    windowOf({
+      ...common,
+      on: "node",
+      node: "alpha",
+      purpose: "maintenance",
+      evict: "true",
+      grace: "5m",
+    }),
+    {
+      name: "exam",
+      length: "3h",
+      repeat: "none",
+      maintenance: true,
+      nodes: ["alpha"],
+      evict: true,
+      grace: "5m",
+    },
+  );
+  const start = "2030-01-31T12:00";
+  assert.deepEqual(
+    windowOf({ ...common, start, on: "gpus", gpu_count: "1", purpose: "tenant-1" }).start,
+    new Date(start).toISOString(),
+  );
+});
+
+test("a window says whom it is for, and what it is on", () => {
+  const window = { maintenance: false, tenant_id: null, nodes: ["a"], gpus: ["x", "y"] } as unknown;
+  assert.equal(purposeOf(window as Window), "jobs that name it");
+  assert.equal(purposeOf({ ...(window as Window), maintenance: true }), "maintenance");
+  assert.equal(placesOf(window as Window), "a, 2 GPUs");
 });

@@ -587,10 +587,7 @@ extern const struct record_type record_types[RECORD_KINDS];
 const struct record_type *record_type(enum record_kind kind);
 
 /* Whether readers alone want it: what happened. The core does not load it. */
-static inline bool record_is_history(enum record_kind kind)
-{
-	return kind >= RECORD_DECISION;
-}
+static inline bool record_is_history(enum record_kind kind) { return kind >= RECORD_DECISION; }
 
 /* The key of a record: its first field, and the second where there are two (else 0). */
 struct record_key {

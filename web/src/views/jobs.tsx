@@ -139,10 +139,10 @@ const reason: Column<Job> = {
   class: "reason",
   sort: (job) => reasonOf(job),
   cell: (job) => (
-    <>
-      <span title={reasonOf(job)}>{reasonOf(job)}</span>{" "}
+    <span class="reason-line">
+      <span title={reasonOf(job)}>{reasonOf(job)}</span>
       {job.state === "pending" && <a href={`#/jobs/${job.id}?why`}>why?</a>}
-    </>
+    </span>
   ),
 };
 const where: Column<Job> = {

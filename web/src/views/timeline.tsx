@@ -4,11 +4,11 @@ import { nodes } from "../cluster";
 import { clock, duration, memory, plural } from "../format";
 import { future, windowSpans } from "../future";
 import { Choice, Head, TenantTag, Wrong } from "../parts/common";
+import { type Column, DataTable } from "../parts/table";
 import { useResource } from "../resource";
 import type { Window } from "../resources";
-import { choice } from "../route";
-import { go } from "../route";
-import { now, tenants } from "../state";
+import { choice, go, lightChoice } from "../route";
+import { now, tenantName, tenants } from "../state";
 import { theme } from "../theme";
 import type { Decision, Job, Span } from "../types";
 
@@ -17,6 +17,8 @@ const hours = choice<(typeof HOURS)[number]>("timeline", "hours", "1", { among: 
 const form = choice<"lanes" | "table">("timeline", "as", "lanes", { among: ["lanes", "table"] });
 
 const shift = choice<string>("timeline", "back", "0", { steps: false });
+const sort = choice<string>("timeline", "sort", "-from", { steps: false });
+const text = lightChoice<string>("timeline", "name", "");
 
 interface Row {
   node: string;
@@ -194,9 +196,16 @@ function useSpans(back: string, shift = 0): Shown {
 /** The part of the window that is kept for the future, where anything is known about it. */
 const AHEAD = 0.4;
 
+/** From here on the list of running jobs is long: it is asked for from time to time alone. */
+const NODES_FEW = 16;
+
 /** The spans with what is expected, and a window that shows some of it. */
 function useFuture(shown: Shown, wanted: boolean, length: number): Shown {
-  const running = useResource<{ jobs: Job[] }>("/jobs?state=running&limit=200", ["jobs"]);
+  const many = nodes.value.length > NODES_FEW;
+  const running = useResource<{ jobs: Job[] }>(
+    `/jobs?state=running&limit=${many ? 1000 : 200}`,
+    many ? [] : ["jobs"],
+  );
   const queue = useResource<Job[]>("/scheduler/queue?limit=50", ["jobs", "nodes"]);
   const promises = useResource<Decision[]>("/scheduler/decisions?type=promise&limit=100", ["jobs"]);
   const windows = useResource<{ windows: Window[] }>("/windows", ["nodes"]).data.value?.windows;
@@ -213,11 +222,16 @@ function useFuture(shown: Shown, wanted: boolean, length: number): Shown {
     const past = soon.length ? Math.max(length, shown.to - shown.from) : shown.to - shown.from;
     const gpus = nodes
       .peek()
-      .flatMap((node) => node.gpus.peek().map((gpu) => ({ uuid: gpu.uuid, node: node.name })));
+      .flatMap((node) =>
+        node.gpus
+          .peek()
+          .map((gpu) => ({ uuid: gpu.uuid, node: node.name, index: gpu.books.peek().index })),
+      );
+    const indexes = new Map(gpus.map((gpu) => [gpu.uuid, gpu.index]));
     const spans = [
       ...future(shown.spans, jobs ?? [], waiting ?? [], told ?? [], now.peek()),
       ...windowSpans(soon, gpus),
-    ];
+    ].map((one) => ({ ...one, index: indexes.get(one.gpu) ?? one.index }));
     const last = Math.max(shown.to, ...spans.map((one) => Date.parse(one.to ?? "")));
     const most = shown.to + past * AHEAD;
     return {
@@ -332,58 +346,97 @@ function Lanes(props: { spans: Span[]; from: number; to: number; most?: number }
   );
 }
 
+const COLUMNS: Column<Span>[] = [
+  {
+    key: "gpu",
+    title: "GPU",
+    main: true,
+    sort: (span) => `${span.node} ${span.index}`,
+    cell: (span) => `${span.node} ${span.index}`,
+  },
+  {
+    key: "who",
+    title: "Job or model",
+    sort: (span) => span.name || span.job_id,
+    cell: (span) =>
+      span.job_id ? (
+        <a href={`#/jobs/${span.job_id}`}>{span.name || span.job_id}</a>
+      ) : (
+        span.name || "another tenant"
+      ),
+  },
+  {
+    key: "tenant",
+    title: "Tenant",
+    sort: (span) => tenantName(span.tenant_id ?? null),
+    cell: (span) => <TenantTag id={span.tenant_id} />,
+  },
+  {
+    key: "memory",
+    title: "Memory",
+    number: true,
+    sort: (span) => span.memory_mb,
+    cell: (span) => memory(span.memory_mb),
+  },
+  {
+    key: "from",
+    title: "From",
+    sort: (span) => Date.parse(span.from),
+    cell: (span) => clock(span.from),
+  },
+  {
+    key: "to",
+    title: "To",
+    sort: (span) => (span.to ? Date.parse(span.to) : now.peek()),
+    cell: (span) => `${span.to ? clock(span.to) : "now"}${span.expected ? " (expected)" : ""}`,
+  },
+  {
+    key: "for",
+    title: "For",
+    number: true,
+    sort: (span) => lasts(span),
+    cell: (span) => duration(lasts(span)),
+  },
+];
+
+/** How long it had the GPU, in seconds. */
+function lasts(span: Span): number {
+  return ((span.to ? Date.parse(span.to) : now.value) - Date.parse(span.from)) / 1000;
+}
+
 function Table({ spans }: { spans: Span[] }) {
-  const sorted = [...spans].sort((a, b) => b.from.localeCompare(a.from)).slice(0, 500);
+  const wanted = text.value.toLowerCase();
+  const rows = spans.filter((span) =>
+    `${span.node} ${span.name} ${span.job_id ?? ""} ${tenantName(span.tenant_id ?? null)}`
+      .toLowerCase()
+      .includes(wanted),
+  );
   return (
-    <div class="table" role="region" aria-label="Who had which GPU" tabIndex={0}>
-      <table>
-        <thead>
-          <tr>
-            <th scope="col">GPU</th>
-            <th scope="col">Who</th>
-            <th scope="col">Tenant</th>
-            <th scope="col" class="number">
-              Memory
-            </th>
-            <th scope="col">From</th>
-            <th scope="col">To</th>
-            <th scope="col" class="number">
-              For
-            </th>
-          </tr>
-        </thead>
-        <tbody>
-          {sorted.map((span) => (
-            <tr key={`${span.gpu}${span.job_id ?? span.slot_id}${span.from}`}>
-              <th scope="row">
-                {span.node} {span.index}
-              </th>
-              <td>
-                {span.job_id ? (
-                  <a href={`#/jobs/${span.job_id}`}>{span.name || span.job_id}</a>
-                ) : (
-                  span.name || "another tenant"
-                )}
-              </td>
-              <td>
-                <TenantTag id={span.tenant_id} />
-              </td>
-              <td class="number">{memory(span.memory_mb)}</td>
-              <td>{clock(span.from)}</td>
-              <td>
-                {span.to ? clock(span.to) : "now"}
-                {span.expected ? " (expected)" : ""}
-              </td>
-              <td class="number">
-                {duration(
-                  ((span.to ? Date.parse(span.to) : now.value) - Date.parse(span.from)) / 1000,
-                )}
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
+    <>
+      <div class="tools">
+        <input
+          type="search"
+          class="search"
+          aria-label="Node, job or tenant"
+          placeholder="Node, job or tenant"
+          value={text.value}
+          onInput={(event) => {
+            text.value = event.currentTarget.value;
+          }}
+        />
+      </div>
+      {rows.length === 0 ? (
+        <p class="empty">{wanted ? "Nothing matches." : "Nothing has run yet."}</p>
+      ) : (
+        <DataTable
+          label="Who had which GPU"
+          columns={COLUMNS}
+          rows={rows}
+          id={(span) => `${span.gpu}${span.job_id ?? span.slot_id ?? span.name}${span.from}`}
+          by={sort}
+        />
+      )}
+    </>
   );
 }
 
@@ -405,6 +458,9 @@ export function TimelineView() {
   return (
     <>
       <Head title="Timeline">
+        <a class="button" href="#/windows">
+          Windows
+        </a>
         <button
           type="button"
           aria-pressed={form.value === "table"}

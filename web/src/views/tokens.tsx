@@ -6,7 +6,7 @@ import { Ago, Head, TenantTag, Wrong } from "../parts/common";
 import { ask, tell } from "../parts/dialog";
 import { type Column, DataTable } from "../parts/table";
 import { useResource } from "../resource";
-import { choice } from "../route";
+import { choice, lightChoice } from "../route";
 import { isAdmin, now, tenantName, tenants } from "../state";
 
 interface Token {
@@ -20,12 +20,15 @@ interface Token {
 }
 
 const by = choice<string>("tokens", "sort", "-created", { steps: false });
+const text = lightChoice<string>("tokens", "name", "");
 
 const ROLES: [string, string][] = [
   ["admin", "Administrator: everything"],
   ["tenant", "Tenant: its own jobs and models"],
   ["viewer", "Viewer: reads only"],
   ["agent", "Agent: speaks for a node"],
+  ["gateway", "Gateway: passes requests to models"],
+  ["inference", "Inference: asks models, and nothing else"],
 ];
 
 const COLUMNS: Column<Token>[] = [
@@ -43,7 +46,7 @@ const COLUMNS: Column<Token>[] = [
     sort: (token) => token.node ?? tenantName(token.tenant_id),
     cell: (token) =>
       token.node ? (
-        `node ${token.node}`
+        `${token.role === "gateway" ? "gateway" : "node"} ${token.node}`
       ) : token.tenant_id ? (
         <TenantTag id={token.tenant_id} />
       ) : (
@@ -159,10 +162,10 @@ function Create({ made }: { made(token: string): void }) {
               ))}
             </select>
           </label>
-          {(role === "tenant" || role === "viewer") && (
+          {["tenant", "viewer", "inference"].includes(role) && (
             <label>
               Tenant
-              <select name="tenant_id" required={role === "tenant"}>
+              <select name="tenant_id" required={role !== "viewer"}>
                 {role === "viewer" && <option value="">all tenants</option>}
                 {tenants.value.map((tenant) => (
                   <option value={tenant.id} key={tenant.id}>
@@ -172,10 +175,10 @@ function Create({ made }: { made(token: string): void }) {
               </select>
             </label>
           )}
-          {role === "agent" && (
+          {(role === "agent" || role === "gateway") && (
             <label>
-              Node
-              <input name="node" placeholder="node-1" />
+              {role === "agent" ? "Node" : "Name of the gateway"}
+              <input name="node" placeholder="any" maxLength={95} />
             </label>
           )}
           <label>
@@ -201,7 +204,12 @@ function Create({ made }: { made(token: string): void }) {
 export function TokensView() {
   const list = useResource<{ tokens: Token[] }>("/tokens", ["tokens"]);
   const [made, setMade] = useState<string | null>(null);
-  const all = list.data.value?.tokens ?? [];
+  const wanted = text.value.toLowerCase();
+  const all = (list.data.value?.tokens ?? []).filter((one) =>
+    `${one.id} ${one.role} ${one.note} ${one.node ?? ""} ${tenantName(one.tenant_id)}`
+      .toLowerCase()
+      .includes(wanted),
+  );
   if (!isAdmin.value) return <p class="empty">Administrators only.</p>;
   const actions: Column<Token> = {
     key: "actions",
@@ -228,9 +236,21 @@ export function TokensView() {
           list.refresh();
         }}
       />
+      <div class="tools">
+        <input
+          type="search"
+          class="search"
+          aria-label="Token, role, tenant or note"
+          placeholder="Token, role, tenant or note"
+          value={text.value}
+          onInput={(event) => {
+            text.value = event.currentTarget.value;
+          }}
+        />
+      </div>
       <Wrong text={list.error.value} />
       {list.data.value && all.length === 0 ? (
-        <p class="empty">No tokens yet.</p>
+        <p class="empty">{wanted ? "No token matches." : "No tokens yet."}</p>
       ) : (
         <DataTable
           label="Tokens"
