@@ -385,8 +385,6 @@ static struct node *node_report_report_node(struct sched *sched,
 		.taken = node ? node->r.taken : "",
 		.taken_cpu_milli = node ? node->r.taken_cpu_milli : 0,
 		.taken_host_bytes = node ? node->r.taken_host_bytes : 0,
-		.suspend_ms = node ? node->r.suspend_ms : 0,
-		.resume_ms = node ? node->r.resume_ms : 0,
 		.drain_reason = node ? node->r.drain_reason : "",
 	};
 
