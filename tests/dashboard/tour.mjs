@@ -329,8 +329,10 @@ browse(async ({ given, step, open, inspect }) => {
     await page.fill(".search", "blocks");
     await until(
       async () =>
-        (await page.$$eval("tbody tr", (all) => all.map((one) => one.textContent))).every((one) =>
-          one.includes("blocks"),
+        /^(.*blocks.*\n)+$/.test(
+          await page.$$eval("tbody tr", (all) =>
+            all.map((one) => `${one.textContent}\n`).join(""),
+          ),
         ),
       "only what was searched is left",
     );

@@ -38,6 +38,16 @@ const PAGES: [string, string][] = [
 /** Of administrators alone. */
 const TOKENS: [string, string] = ["tokens", "Tokens"];
 
+/** Reached from other pages. */
+const OTHERS: [string, string][] = [
+  ["submit", "Submit"],
+  ["windows", "Windows"],
+];
+
+function nameOf(page: string): string {
+  return [...PAGES, TOKENS, ...OTHERS].find(([name]) => name === page)?.[1] ?? "";
+}
+
 const STATUS = {
   live: "Live",
   connecting: "Connecting",
@@ -119,8 +129,7 @@ function Bar() {
         aria-controls="pages"
         onClick={() => setOpen(!open)}
       >
-        <span aria-hidden="true">☰</span>{" "}
-        {[...PAGES, TOKENS].find(([name]) => name === current)?.[1] ?? "Menu"}
+        <span aria-hidden="true">☰</span> {nameOf(current) || "Menu"}
       </button>
       <nav
         id="pages"
@@ -168,8 +177,7 @@ export function summary(all: Pick<Figures, "available_gpus" | "pending_jobs"> | 
 }
 
 function titleOf(page: string, id: string | null): string {
-  const name =
-    [...PAGES, TOKENS].find(([one]) => one === page)?.[1] ?? (page === "submit" ? "Submit" : "");
+  const name = nameOf(page);
   const lost = trouble.value ? "not connected" : summary(figures.value);
   return [subject.value ?? id ?? name, lost, "gpu-scheduler"].filter(Boolean).join(" · ");
 }

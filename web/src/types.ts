@@ -1,9 +1,9 @@
 // types.ts - what the service answers, as far as the dashboard reads it
-import type { AllocatedGpu, Job, ModelWaiting } from "./resources";
+import type { AllocatedGpu, Job, ModelWaiting, Holder as Reservation } from "./resources";
 
 export type { Allocation, Job } from "./resources";
 
-export type Phase = "claim" | "held" | "live" | "releasing";
+export type Phase = Reservation["phase"];
 
 export interface Holder {
   phase: Phase;

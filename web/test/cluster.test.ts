@@ -109,13 +109,17 @@ test("a sample is kept for charts", () => {
   assert.deepEqual(cellOf("a")?.loads, [50]);
 });
 
-test("segments count the larger of reserved and measured, and no claims", () => {
+test("segments count the larger of reserved and measured, and neither claims nor what is suspended", () => {
   const parts = segments(
     gpu("a", {
       overhead_memory: 800,
       foreign_memory: 8000,
       holders: [
         { ...held, phase: "claim" },
+        { ...held, phase: "suspended" },
+        { ...held, phase: "waking" },
+        { ...held, phase: "resuming", memory_mb: 4000, measured_memory_mb: 0 },
+        { ...held, phase: "suspending", memory_mb: 4000, measured_memory_mb: 0 },
         { ...held, phase: "releasing", memory_mb: 8000, measured_memory_mb: 16000 },
         held,
       ],
@@ -127,6 +131,8 @@ test("segments count the larger of reserved and measured, and no claims", () => 
       ["overhead", 0.01, 1],
       ["foreign", 0.1, 1],
       ["live", 0.5, 0.25],
+      ["held", 0.05, 0],
+      ["releasing", 0.05, 0],
       ["releasing", 0.2, 1],
     ],
   );

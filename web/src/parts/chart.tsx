@@ -27,6 +27,9 @@ function axis(unit: (value: number) => string): uPlot.Axis {
   };
 }
 
+/** The shortest time that a chart shows. */
+const SECONDS_LEAST = 30;
+
 /** The times below a chart. */
 const STAMPS = {
   seconds: "{HH}:{mm}:{ss}",
@@ -44,9 +47,15 @@ function options(
   return {
     width: 300,
     height: 150,
+    // The last of the times is not cut.
+    padding: [null, 24, null, null],
     legend: { show: hover, live: true },
     cursor: { show: hover, y: false, drag: { x: false, y: false } },
-    scales: { y: { range: (_, __, most) => [0, top ?? Math.max(1, most * 1.1)] } },
+    scales: {
+      // A line that has just begun does not have one second written below it five times.
+      x: { range: (_, from, to) => (to ? [Math.min(from, to - SECONDS_LEAST), to] : [from, to]) },
+      y: { range: (_, __, most) => [0, top ?? Math.max(1, most * 1.1)] },
+    },
     axes: [{ ...axis(String), size: 24, values: null as never, space: 80 }, axis(unit)],
     series: [
       hover ? { value: "{MMM} {DD}, {HH}:{mm}" } : {},

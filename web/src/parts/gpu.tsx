@@ -4,10 +4,13 @@ import { useRef } from "preact/hooks";
 import type { Cell } from "../cluster";
 import { colourOf } from "../colour";
 import { memory } from "../format";
-import type { Gpu, Holder, Sample } from "../types";
+import type { Gpu, Holder, Phase, Sample } from "../types";
+
+/** How memory of an owner is drawn. */
+type Kind = "live" | "held" | "releasing";
 
 export interface Segment {
-  kind: "overhead" | "foreign" | "live" | "held" | "releasing";
+  kind: "overhead" | "foreign" | Kind;
   /** Of the whole, 0 to 1. */
   size: number;
   /** Of the segment, 0 to 1: what is measured of what is reserved. */
@@ -15,7 +18,25 @@ export interface Segment {
   holder: Holder | null;
 }
 
-const ORDER = { live: 0, held: 1, releasing: 2, claim: 3 };
+/** What each phase is drawn as. Claims are drawn beside the others, and what is suspended has no
+ * memory there. */
+const DRAWN: Record<Phase, Kind | null> = {
+  live: "live",
+  held: "held",
+  resuming: "held",
+  releasing: "releasing",
+  suspending: "releasing",
+  claim: null,
+  waking: null,
+  suspended: null,
+};
+
+const ORDER = { live: 0, held: 1, releasing: 2 };
+
+/** Those that have memory on the GPU. */
+export function present(holders: readonly Holder[] | undefined): Holder[] {
+  return (holders ?? []).filter((one) => DRAWN[one.phase] !== null);
+}
 
 /** What counts against the capacity, from the left; claims are not among it. */
 export function segments(gpu: Gpu): Segment[] {
@@ -25,12 +46,15 @@ export function segments(gpu: Gpu): Segment[] {
     all.push({ kind: "overhead", size: gpu.overhead_memory / total, measured: 1, holder: null });
   if (gpu.foreign_memory > 0)
     all.push({ kind: "foreign", size: gpu.foreign_memory / total, measured: 1, holder: null });
-  const holders = (gpu.holders ?? []).filter((holder) => holder.phase !== "claim");
-  holders.sort((a, b) => ORDER[a.phase] - ORDER[b.phase]);
-  for (const holder of holders) {
+  const holders = present(gpu.holders).map((holder) => ({
+    holder,
+    kind: DRAWN[holder.phase] as Kind,
+  }));
+  holders.sort((a, b) => ORDER[a.kind] - ORDER[b.kind]);
+  for (const { holder, kind } of holders) {
     const counted = Math.max(holder.memory_mb, holder.measured_memory_mb);
     all.push({
-      kind: holder.phase as Segment["kind"],
+      kind,
       size: counted / total,
       measured: counted > 0 ? holder.measured_memory_mb / counted : 0,
       holder,
@@ -46,7 +70,7 @@ export function holderName(holder: Holder): string {
 
 /** Whether one owner has all that is not foreign there: then the samples are about it. */
 export function aloneOn(gpu: Gpu): boolean {
-  return gpu.holders?.filter((holder) => holder.phase !== "claim").length === 1;
+  return present(gpu.holders).length === 1;
 }
 
 /** What was measured there, less what is nobody's: MiB. */

@@ -5,7 +5,7 @@ import { colourOf } from "../colour";
 import { memory, percent, plural, short } from "../format";
 import { Head, Wrong } from "../parts/common";
 import { act, ask } from "../parts/dialog";
-import { Segments, aloneStyle } from "../parts/gpu";
+import { Segments, aloneStyle, present } from "../parts/gpu";
 import { type Column, DataTable } from "../parts/table";
 import { choice, lightChoice, route } from "../route";
 import { isAdmin } from "../state";
@@ -68,12 +68,11 @@ export function shares(cell: NodeCell): [string, number][] {
     const gpu = books.value;
     total += gpu.total_memory;
     foreign += gpu.foreign_memory;
-    for (const holder of gpu.holders ?? [])
-      if (holder.phase !== "claim") {
-        const tenant = holder.tenant_id ?? "";
-        const counted = Math.max(holder.memory_mb, holder.measured_memory_mb);
-        all.set(tenant, (all.get(tenant) ?? 0) + counted);
-      }
+    for (const holder of present(gpu.holders)) {
+      const tenant = holder.tenant_id ?? "";
+      const counted = Math.max(holder.memory_mb, holder.measured_memory_mb);
+      all.set(tenant, (all.get(tenant) ?? 0) + counted);
+    }
   }
   const parts = [...all].sort((a, b) => a[0].localeCompare(b[0], "en", { numeric: true }));
   if (foreign > 0) parts.push(["foreign", foreign]);
