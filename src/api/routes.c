@@ -78,7 +78,7 @@ const struct route routes[] = {
 	{ METHOD_GET, "/api/v1/nodes", ACCESS_READ, node_calls_list, 0, "limit offset after" },
 	{ METHOD_GET, "/api/v1/nodes/{id}", ACCESS_READ, node_calls_get, 0, "" },
 	{ METHOD_DELETE, "/api/v1/nodes/{id}", ACCESS_ADMIN, node_calls_remove, 0, "" },
-	{ METHOD_POST, "/api/v1/nodes/{id}/drain", ACCESS_ADMIN, node_calls_drain, 0, "" },
+	{ METHOD_POST, "/api/v1/nodes/{id}/drain", ACCESS_ADMIN, node_calls_drain, 0, "reason" },
 	{ METHOD_POST, "/api/v1/nodes/{id}/resume", ACCESS_ADMIN, node_calls_resume, 0, "" },
 	{ METHOD_POST, "/api/v1/nodes/{id}/dead", ACCESS_ADMIN, node_calls_dead, 0, "" },
 	{ METHOD_GET, "/api/v1/gpus", ACCESS_READ, node_calls_gpus, 0,

@@ -385,6 +385,7 @@ static struct node *node_report_report_node(struct sched *sched,
 		.taken = node ? node->r.taken : "",
 		.taken_cpu_milli = node ? node->r.taken_cpu_milli : 0,
 		.taken_host_bytes = node ? node->r.taken_host_bytes : 0,
+		.drain_reason = node ? node->r.drain_reason : "",
 	};
 
 	if (node && record_equal(RECORD_NODE, &record, &node->r))
@@ -565,17 +566,24 @@ bool node_report_state(struct sched *sched, const char *name, enum node_state st
 	return true;
 }
 
-bool node_report_drain(struct sched *sched, const char *name, bool draining, struct error *error)
+bool node_report_drain(struct sched *sched, const char *name, bool draining, const char *reason,
+                       struct error *error)
 {
 	struct node *node = node_report_find(sched, name, error);
 
 	INVARIANT(!sched->plan.open && sched->effects != NULL);
 	if (!node)
 		return false;
-	if (node->r.draining != draining) {
-		node->r.draining = draining;
-		node_changed(sched, node);
+	bool changes = node->r.draining != draining;
+	if (changes || reason || !draining) {
+		struct node_record record = node->r;
+		record.draining = draining;
+		record.drain_reason = draining && reason ? reason : "";
+		changes = changes || strcmp(record.drain_reason, node->r.drain_reason) != 0;
+		node_rename(node, &record);
 	}
+	if (changes)
+		node_changed(sched, node);
 	return true;
 }
 

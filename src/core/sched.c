@@ -648,7 +648,7 @@ static bool sched_dispatch(struct sched *sched, const struct command *command, s
 		                         error);
 	case COMMAND_NODE_DRAIN:
 		return node_report_drain(sched, command->drain.name, command->drain.draining,
-		                         error);
+		                         command->drain.reason, error);
 	case COMMAND_NODE_DEAD:
 		return node_report_dead(sched, command->node, error);
 	case COMMAND_NODE_REMOVE:

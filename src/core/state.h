@@ -144,7 +144,8 @@ bool windows_put(struct sched *sched, const struct window_command *command, stru
 bool windows_delete(struct sched *sched, int64_t id, struct error *error);
 void windows_time_passed(struct sched *sched);
 bool windows_load(struct sched *sched, const struct window_record *record);
-bool node_report_drain(struct sched *sched, const char *name, bool draining, struct error *error);
+bool node_report_drain(struct sched *sched, const char *name, bool draining, const char *reason,
+                       struct error *error);
 bool node_report_dead(struct sched *sched, const char *name, struct error *error);
 bool node_report_remove(struct sched *sched, const char *name, struct error *error);
 

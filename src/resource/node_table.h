@@ -105,6 +105,8 @@ FIELD(online, .label = "Online", .help = "True if its state is online", .kind = 
 FIELD(connected, .label = "Connected", .help = "True if its agent is connected", .kind = VALUE_FLAG)
 FIELD(draining, .label = "Draining", .help = "True if no new jobs start there", .kind = VALUE_FLAG,
 	STORED(RECORD_NODE, struct node_record, draining))
+FIELD(drain_reason, .label = "Drain reason", .help = "Why it is drained; empty: nobody said", .kind = VALUE_TEXT,
+	STORED(RECORD_NODE, struct node_record, drain_reason))
 FIELD(reported, .label = "Reported", .help = "True if it has reported since the scheduler started",
 	.kind = VALUE_FLAG, STORED(RECORD_NODE, struct node_record, reported))
 FIELD(zone, .label = "Zone", .help = "Its zone", .kind = VALUE_TEXT,

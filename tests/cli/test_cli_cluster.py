@@ -25,11 +25,19 @@ def test_nodes_and_gpus_are_listed(cli):
 
 def test_a_node_is_drained_and_resumed(cli):
     alpha = f"alpha-{os.getpid()}"
-    assert cli("drain", alpha) == f"{alpha} is draining\n"
+    assert cli("drain", alpha, "--reason", "fan & disk; 50%") == f"{alpha} is draining\n"
     assert re.search(rf"^{alpha} +draining", cli("nodes"), re.M)
+    assert re.search(rf"^{alpha} +draining .*fan & disk; 50%", cli("nodes", "-o", "wide"), re.M)
+    node = json.loads(cli("nodes", alpha, "-o", "json"))
+    assert node["drain_reason"] == "fan & disk; 50%"
+    refused = cli.run("drain", alpha, "--reason", "x" * 1025)
+    assert refused.returncode == 2 and "reason has more than 1024 bytes" in refused.stderr
+    assert cli.run("drain", alpha, "--reason", "two\nlines").returncode == 2
+    assert json.loads(cli("nodes", alpha, "-o", "json"))["drain_reason"] == "fan & disk; 50%"
     assert "1 draining" in cli("status")
     cli("resume", alpha)
     assert re.search(rf"^{alpha} +online", cli("nodes"), re.M)
+    assert json.loads(cli("nodes", alpha, "-o", "json"))["drain_reason"] == ""
 
 
 def test_tenants_are_made_and_their_quota_changed(cli):

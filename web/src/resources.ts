@@ -678,6 +678,8 @@ export interface Node {
   connected: boolean;
   /** True if no new jobs start there. */
   draining: boolean;
+  /** Why it is drained; empty: nobody said. */
+  drain_reason: string;
   /** True if it has reported since the scheduler started. */
   reported: boolean;
   /** Its zone. */

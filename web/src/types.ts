@@ -63,6 +63,7 @@ export interface Node {
   state: "online" | "unknown" | "lost";
   connected: boolean;
   draining: boolean;
+  drain_reason: string;
   reported: boolean;
   zone: string;
   rack: string;

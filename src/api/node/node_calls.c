@@ -11,6 +11,8 @@
 
 #define MIB_BYTES INT64_C(1048576)
 
+enum { DRAIN_REASON_MAX = 1024 };
+
 static void put_gpu(struct request *request, const struct node_record *node,
                     const struct gpu_record *gpu, bool with_holders)
 {
@@ -201,10 +203,19 @@ static void node_node_drain(struct request *request, bool draining, char *messag
 	const char *name = node_calls_of_path(request);
 	if (!name)
 		return;
+	struct text reason = query_get(&request->exchange->query, "reason");
+	if (reason.size > DRAIN_REASON_MAX) {
+		struct error error = { 0 };
+		error_set(&error, ERROR_INVALID, "reason has more than %d bytes", DRAIN_REASON_MAX);
+		request_fail(request, &error);
+		return;
+	}
 	request->state = message;
 	request->engine.command.kind = COMMAND_NODE_DRAIN;
 	request->engine.command.drain.name = arena_string(&request->engine.arena, name);
 	request->engine.command.drain.draining = draining;
+	request->engine.command.drain.reason =
+	    reason.data ? arena_string(&request->engine.arena, reason.data) : NULL;
 	request_command(request, node_answer);
 }
 

@@ -165,6 +165,12 @@ static void node_labels(struct session *session, struct table *table, const json
 	buffer_free(&text);
 }
 
+static void node_reason(struct session *session, struct table *table, const json_t *node)
+{
+	(void)session;
+	table_cell(table, "%s", member_text(node, "drain_reason"));
+}
+
 static const struct column node_columns[] = {
 	COLUMN("NODE", node_name, .shrinks = true),
 	COLUMN("STATE", node_state),
@@ -175,6 +181,7 @@ static const struct column node_columns[] = {
 	COLUMN("MEMORY", node_memory, .right = true),
 	COLUMN("PLACE", node_place, .extra = true, .shrinks = true),
 	COLUMN("LABELS", node_labels, .extra = true, .shrinks = true),
+	COLUMN("REASON", node_reason, .extra = true, .shrinks = true),
 };
 
 static json_t *load_nodes(struct session *session, struct error *error)

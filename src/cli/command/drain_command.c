@@ -12,6 +12,7 @@
 enum { LOOK_S = 1, JOBS_MAX = 1000000 };
 
 static const struct option options[] = {
+	OPTION("--reason", NULL, "TEXT", "why, for people: 'nodes -o wide' and 'why' show it"),
 	OPTION("--wait", "-w", NULL, "wait until nothing runs there"),
 	OPTION("--evict", NULL, NULL, "stop the jobs there and queue them again"),
 	OPTION("--deadline", NULL, "TIME", "wait, and evict what still runs after this time: 2h"),
@@ -21,8 +22,11 @@ static const struct option options[] = {
 static bool drain_node(struct session *session, const char *name, int *status)
 {
 	struct error error = { 0 };
-	json_t *answer = session_ask(
-	    session, "POST", session_path(session, "/api/v1/nodes/%s/drain", name), NULL, &error);
+	const char *reason = arguments_value(session->arguments, "--reason");
+	const char *path =
+	    reason ? session_path(session, "/api/v1/nodes/%s/drain?reason=%s", name, reason)
+		   : session_path(session, "/api/v1/nodes/%s/drain", name);
+	json_t *answer = session_ask(session, "POST", path, NULL, &error);
 	if (answer)
 		printf("%s is draining\n", name);
 	else
@@ -161,7 +165,7 @@ const struct cli_command drain_command = {
 	    "With --deadline and --wait, Ctrl-C ends the waiting, and the nodes stay drained.\n"
 	    "A job that is evicted starts elsewhere, from its last checkpoint if it has one.\n",
 	.examples = "drain alpha beta\n"
-		    "drain alpha --wait\n"
+		    "drain alpha --reason 'a new fan' --wait\n"
 		    "drain alpha --deadline 2h\n",
 	.options = options,
 	.asks = true,

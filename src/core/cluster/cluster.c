@@ -355,6 +355,7 @@ static struct node_record node_record_copy(const struct node_record *record)
 	copy.labels = text_copy(record->labels);
 	copy.resources = text_copy(record->resources);
 	copy.taken = text_copy(record->taken);
+	copy.drain_reason = text_copy(record->drain_reason);
 	return copy;
 }
 
@@ -367,6 +368,7 @@ static void node_record_free(const struct node_record *record)
 	text_free(record->labels);
 	text_free(record->resources);
 	text_free(record->taken);
+	text_free(record->drain_reason);
 }
 
 static struct gpu_record gpu_record_copy(const struct gpu_record *record)

@@ -59,7 +59,7 @@ struct only_reservation {
 #define SUBMIT_FIELDS(F, T) F(T, array_from) F(T, array_to) F(T, array_indices, .width = 1) F(T, hold) F(T, check_possible)
 #define REPRIORITISE_FIELDS(F, T) F(T, id) F(T, priority)
 #define STATE_FIELDS(F, T) F(T, name) F(T, state, .words = &node_state_words)
-#define DRAIN_FIELDS(F, T) F(T, name) F(T, draining)
+#define DRAIN_FIELDS(F, T) F(T, name) F(T, draining) F(T, reason)
 #define TASK_FIELDS(F, T) F(T, reservation_id) F(T, exit_code) F(T, released) F(T, message) F(T, node)
 #define USE_FIELDS(F, T)                                                                           \
 	F(T, ago_ms) F(T, use.peak_mib) F(T, use.gpu_ms) F(T, use.energy_mj)                       \

@@ -199,6 +199,7 @@ struct command {
 		struct {
 			const char *name;
 			bool draining;
+			const char *reason; /* NULL or empty: none */
 		} drain;
 		const char *node; /* NODE_DEAD, NODE_REMOVE */
 		struct {

@@ -46,7 +46,7 @@
 	F(T, id) F(T, name) F(T, boot) F(T, zone) F(T, rack) F(T, labels) F(T, cpu_milli)          \
 	F(T, host_bytes) F(T, state, .words = &node_state_words) F(T, draining) F(T, reported)  \
 	F(T, resources) F(T, taken) F(T, taken_cpu_milli) F(T, taken_host_bytes)                   \
-	F(T, suspend_ms) F(T, resume_ms)
+	F(T, suspend_ms) F(T, resume_ms) F(T, drain_reason)
 
 #define GPU_FIELDS(F, T)                                                                           \
 	F(T, id) F(T, node_id) F(T, uuid) F(T, model) F(T, mig_parent) F(T, place)                 \

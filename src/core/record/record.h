@@ -150,6 +150,7 @@ struct node_record {
 	int64_t taken_cpu_milli, taken_host_bytes;
 	/* Learned: what moving 1 GiB of GPU memory to host memory takes, and back; 0: unknown. */
 	int64_t suspend_ms, resume_ms;
+	const char *drain_reason; /* why people drained it; empty: they did not say */
 };
 
 struct gpu_record {

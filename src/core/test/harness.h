@@ -343,7 +343,7 @@ static inline void set_node_state(struct harness *h, const char *name, enum node
 static inline void drain(struct harness *h, const char *name, bool draining)
 {
 	must(h, harness_apply(h, (struct command){ .kind = COMMAND_NODE_DRAIN,
-	                                           .drain = { name, draining } }));
+	                                           .drain = { name, draining, NULL } }));
 }
 
 /* NODE_DEAD, NODE_REMOVE. */

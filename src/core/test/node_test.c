@@ -69,6 +69,38 @@ static void draining_outlasts_a_report(void **unused)
 	harness_free(lab.h);
 }
 
+/* Drains "n1", or resumes it. */
+static void drain_for(struct lab *lab, bool draining, const char *reason)
+{
+	must(lab->h,
+	     harness_apply(lab->h, (struct command){ .kind = COMMAND_NODE_DRAIN,
+	                                             .drain = { "n1", draining, reason } }));
+}
+
+static const struct node_record *first_node(const struct lab *lab)
+{
+	return &cluster_node(&lab->h->sched->cluster, "n1")->r;
+}
+
+static void the_reason_of_a_drain_is_kept_until_the_node_is_resumed(void **unused)
+{
+	struct lab lab = node_lab_new();
+
+	(void)unused;
+	drain_for(&lab, true, "a new fan");
+	add_node(lab.h, "n1", 2, 90000);
+	assert_string_equal(first_node(&lab)->drain_reason, "a new fan");
+	drain_for(&lab, true, NULL);
+	assert_string_equal(first_node(&lab)->drain_reason, "a new fan");
+	drain_for(&lab, true, "a new disk");
+	assert_string_equal(first_node(&lab)->drain_reason, "a new disk");
+	drain_for(&lab, false, NULL);
+	assert_string_equal(first_node(&lab)->drain_reason, "");
+	drain_for(&lab, true, NULL);
+	assert_string_equal(first_node(&lab)->drain_reason, "");
+	harness_free(lab.h);
+}
+
 static void a_claim_on_a_node_that_drains_lapses(void **unused)
 {
 	struct lab lab = node_lab_new();
@@ -251,7 +283,7 @@ static void a_node_that_nobody_knows_can_neither_be_drained_nor_lost_nor_removed
 {
 	struct lab lab = node_lab_new();
 	struct command lost = { .kind = COMMAND_NODE_STATE, .node_state = { "n9", NODE_LOST } };
-	struct command drained = { .kind = COMMAND_NODE_DRAIN, .drain = { "n9", true } };
+	struct command drained = { .kind = COMMAND_NODE_DRAIN, .drain = { "n9", true, NULL } };
 
 	(void)unused;
 	must_not(lab.h, harness_apply(lab.h, lost), ERROR_NOT_FOUND, "node n9 is not known");
@@ -511,6 +543,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_draining_node_takes_nothing_and_keeps_what_it_has),
 		cmocka_unit_test(draining_outlasts_a_report),
+		cmocka_unit_test(the_reason_of_a_drain_is_kept_until_the_node_is_resumed),
 		cmocka_unit_test(a_claim_on_a_node_that_drains_lapses),
 		cmocka_unit_test(work_on_a_silent_node_stays_where_it_is),
 		cmocka_unit_test(nothing_starts_on_a_silent_node),

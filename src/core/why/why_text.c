@@ -194,6 +194,8 @@ static void text_closed(struct buffer *buffer, const struct sched *sched)
 			continue;
 		buffer_print(buffer, "%snode %s %s", closed > 1 ? ", " : "", node->r.name,
 		             closed_because(node));
+		if (node->r.draining && *node->r.drain_reason)
+			buffer_print(buffer, " (%s)", node->r.drain_reason);
 	}
 	if (closed == 0)
 		buffer_text(buffer, check_name(CHECK_NODE));

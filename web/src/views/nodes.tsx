@@ -39,6 +39,7 @@ function NodeState({ node }: { node: Node }) {
   return (
     <span class={`node-state ${word}`}>
       <span aria-hidden="true">{sign}</span> {word}
+      {word === "draining" && node.drain_reason ? ` (${node.drain_reason})` : ""}
     </span>
   );
 }

@@ -139,7 +139,7 @@ static void what_is_on_nodes_that_take_nothing_is_not_free(void **unused)
 	ask_for(lab, 1, "A");
 	assert_int_equal(scarcity(lab, "a1-0"), SCARCITY_UNIT / 2);
 	must(lab.h, harness_apply(lab.h, (struct command){ .kind = COMMAND_NODE_DRAIN,
-	                                                   .drain = { "a2", true } }));
+	                                                   .drain = { "a2", true, NULL } }));
 	/* A quarter of 12, of 4. */
 	assert_int_equal(scarcity(lab, "a1-0"), SCARCITY_UNIT * 3 / 4);
 	harness_free(lab.h);

@@ -113,6 +113,7 @@ static void command_fill(struct command *command)
 		break;
 	case COMMAND_NODE_DRAIN:
 		command->drain.name = "n1";
+		command->drain.reason = "a new fan";
 		command->drain.draining = true;
 		break;
 	case COMMAND_NODE_DEAD:
