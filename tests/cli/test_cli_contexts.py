@@ -120,6 +120,9 @@ def test_a_model_with_a_command_of_its_own_is_loaded_and_leased(cli, cluster):
 def test_a_model_is_loaded_by_hand(cli, cluster):
     serve = "touch health && exec python3 -m http.server {port} --bind 127.0.0.1"
     cli("models", "create", "by-hand", "--gpu-memory", "1G", "--command", serve)
+    refused = cli.run("models", "lease", "by-hand", "--wait", "0s")
+    assert refused.returncode == 6 and "free place" in refused.stderr
+    assert "?" not in refused.stderr  # that is for those who use REST
     slot = re.fullmatch(r"by-hand is loaded: (slot-\d+) at \S+\n", cli("models", "load", "by-hand"))[1]
     assert slot in cli("slots", "-o", "name").split()
     assert json.loads(cli("models", "get", "by-hand", "-o", "json"))["ready_slots"] == 1

@@ -125,8 +125,7 @@ static void refuse_wait(struct lease *lease)
 
 	if (request)
 		request_refuse(request, 503, "unavailable",
-		               "no slot of the model has a place now: try again, or wait longer "
-		               "with ?wait=30s");
+		               "no slot of the model has a free place: try again, or wait longer");
 }
 
 static void leases_on_timer(struct timer *timer)

@@ -17,6 +17,7 @@ enum { LOOK_MS = 60000, FIRST_LOOK_MS = 1000 };
 
 struct billing {
 	struct service *service;
+	struct loop *loop; /* the engine's port goes before this does */
 	struct timer timer;
 	int64_t sent_day; /* days since 1970; 0: none */
 	bool is_asked;    /* a report is being read */
@@ -40,7 +41,7 @@ static int64_t next_day(const struct billing *billing)
 
 static void look_again(struct billing *billing, int64_t in_ms)
 {
-	loop_timer_set(billing->service->port->loop, &billing->timer, in_ms);
+	loop_timer_set(billing->loop, &billing->timer, in_ms);
 }
 
 static void billing_on_read(struct engine_request *engine)
@@ -85,6 +86,7 @@ struct billing *billing_new(struct service *service)
 	struct billing *billing = NEW(struct billing);
 
 	billing->service = service;
+	billing->loop = service->port->loop;
 	billing->timer = TIMER(billing_on_timer);
 	return billing;
 }
@@ -93,7 +95,7 @@ void billing_free(struct billing *billing)
 {
 	if (!billing)
 		return;
-	loop_timer_clear(billing->service->port->loop, &billing->timer);
+	loop_timer_clear(billing->loop, &billing->timer);
 	free(billing);
 }
 

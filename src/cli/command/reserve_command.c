@@ -176,7 +176,7 @@ static int run_reserve(const struct arguments *arguments)
 const struct cli_command reserve_command = {
 	.name = "reserve",
 	.arguments = "[create|list|show|delete] [NAME] [OPTION...]",
-	.summary = "windows: times in which GPUs are for some jobs, or for maintenance",
+	.summary = "keep GPUs for some jobs, or free for maintenance, at times",
 	.details =
 	    "While a window is open, only its own jobs start on its GPUs: those that name it\n"
 	    "('submit --window NAME'), or all of the tenant --for. In a maintenance window\n"

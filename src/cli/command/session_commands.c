@@ -86,8 +86,8 @@ const struct cli_command exec_command = {
 	.details =
 	    "The command runs as the job's user, in its cgroup and its container, and sees\n"
 	    "its GPUs. It ends with the command's code. In a terminal (-t), Ctrl-P Ctrl-Q, or\n"
-	    "~. at the beginning of a line, leaves the session; 'gpu-cli attach' returns to it.\n"
-	    "A connection that breaks is made again. The session ends with the job.\n",
+	    "~. at the beginning of a line, leaves the session; 'gpu-cli attach' returns to\n"
+	    "it. A connection that breaks is made again. The session ends with the job.\n",
 	.examples = "exec -it job-12 -- bash\n"
 		    "exec job-12 --task 3 -- nvidia-smi\n"
 		    "exec -i job-12 -- tar x <data.tar\n",

@@ -380,8 +380,8 @@ static void count_accuracy(struct sched *sched, const struct prediction *said, i
 
 	record->jobs++;
 	record->within_p90 += took_ms <= said->p90_ms;
-	record->within_twice +=
-	    took_ms <= 2 * said->expected_ms && 2 * took_ms >= said->expected_ms;
+	record->within_twice += took_ms - said->expected_ms <= said->expected_ms &&
+	                        said->expected_ms - took_ms <= took_ms;
 	effects_put(sched->effects, RECORD_ACCURACY, record);
 }
 
@@ -510,7 +510,8 @@ bool predict_load_outcome(struct predictor *predictor, const struct outcome_reco
 bool predict_load_accuracy(struct predictor *predictor, const struct accuracy_record *record,
                            struct error *error)
 {
-	if (!predict_is_within(record->id, 1, BASES) || record->jobs < 0 ||
+	if (!predict_is_within(record->id, 1, BASES) ||
+	    !predict_is_within(record->jobs, 0, INT64_MAX / 2) ||
 	    !predict_is_within(record->within_p90, 0, record->jobs) ||
 	    !predict_is_within(record->within_twice, 0, record->jobs))
 		return error_set(error, ERROR_CORRUPT, "accuracy %lld cannot be",
