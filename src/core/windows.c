@@ -25,7 +25,7 @@ static bool check_lines(const struct sched *sched, const char *list, bool gpus, 
 {
 	char name[JOB_NAME_BYTES_MAX + 1];
 
-	while (*list) {
+	while (list && *list) {
 		size_t size = strcspn(list, "\n");
 		INVARIANT(size < sizeof(name));
 		memcpy(name, list, size);
