@@ -28,6 +28,9 @@ static void look(struct local_node *node, struct work *work)
 			work->crowded_ms = 0;
 		return;
 	}
+	/* Of one that has just ended, what it had itself may still be there without an owner. */
+	if (work->crowded_ms > 0 && !work_is_up(work))
+		return;
 	buffer_clear(&work->crowded);
 	buffer_print(&work->crowded,
 	             "programs that nobody scheduled used %lld MiB of GPU %s, %lld MiB of "

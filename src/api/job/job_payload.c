@@ -293,6 +293,8 @@ static void note_program(struct job_payload *payload, const struct resource_fiel
 	if (field != &fields[JOB_FIELD_command] && field != &fields[JOB_FIELD_script] &&
 	    field != &fields[JOB_FIELD_image])
 		return;
+	if (field == &fields[JOB_FIELD_image])
+		payload->has_image = scan->at - start > (ptrdiff_t)sizeof("\"\"") - 1;
 	uint64_t name = hash_bytes(field->name, field->name_size);
 	payload->program ^= hash_combine(name, hash_bytes(start, (size_t)(scan->at - start)));
 }

@@ -14,7 +14,8 @@ struct job_payload {
 	bool may_notify, may_notify_private; /* the caller's: as in struct job_reading */
 	const char *notify_only;             /* the same */
 	bool has_items;
-	bool has_work;                 /* a command, a script or an image */
+	bool has_work; /* a command, a script or an image */
+	bool has_image;
 	uint64_t program;              /* hash of these; 0: none */
 	struct text secrets;           /* data NULL: none */
 	struct text notify, notify_on; /* as they stand; data NULL: none. They come first, so that

@@ -238,6 +238,19 @@ static void groups_and_counted_resources_are_put_in_the_cores_form(void **state)
 	                "group must be of letters");
 }
 
+static void a_share_of_compute_is_not_for_containers(void **state)
+{
+	struct fixture *f = *state;
+
+	accept(f, "{\"tenant_id\":1,\"image\":\"\",\"command\":[\"a\"],\"gpu_memory_mb\":1000,"
+	          "\"gpu_compute\":0.5}");
+	assert_int_equal(f->submit.job.compute, 500);
+	job_json_refuse(f,
+	                "{\"tenant_id\":1,\"gpu_memory_mb\":1000,\"gpu_compute\":0.5,"
+	                "\"image\":\"i\"}",
+	                "gpu_compute cannot be with image");
+}
+
 static void an_unknown_field_is_refused_with_the_one_that_was_meant(void **state)
 {
 	job_json_refuse(*state, "{\"tenant_id\":1,\"gpu_cout\":1}", "did you mean gpu_count?");
@@ -422,6 +435,7 @@ int main(void)
 		TEST(arrays_deadlines_and_runtimes_are_read),
 		TEST(models_and_labels_are_put_in_the_cores_form),
 		TEST(groups_and_counted_resources_are_put_in_the_cores_form),
+		TEST(a_share_of_compute_is_not_for_containers),
 		TEST(an_unknown_field_is_refused_with_the_one_that_was_meant),
 		TEST(what_the_service_itself_tells_may_be_sent_back),
 		TEST(a_field_twice_is_refused),

@@ -182,8 +182,8 @@ const struct cli_command reserve_command = {
 	    "('submit --window NAME'), or all of the tenant --for. In a maintenance window\n"
 	    "nothing starts. Others do not start there if they might run into it.\n",
 	.examples = "reserve create exam --gpus 4 --for students --start 2h --length 3h\n"
-		    "reserve create driver --maintenance --node alpha --start 2030-01-31T12:00:00Z "
-		    "--length 1h --evict\n"
+		    "reserve create fans --maintenance --node alpha --start 2d "
+		    "--length 1h\n"
 		    "reserve create nightly --gpus 8 --repeat daily --length 6h\n"
 		    "reserve list\n",
 	.fields = &window_resource,
