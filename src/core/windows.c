@@ -83,8 +83,10 @@ static bool choose_gpus(struct sched *sched, const struct window_command *comman
 
 	sched_prepare(sched);
 	struct node **nodes = memory_alloc((count + 1) * sizeof(struct node *));
-	memcpy(nodes, sched->cluster.nodes, count * sizeof(struct node *));
-	qsort(nodes, count, sizeof(struct node *), by_free);
+	if (count > 0) {
+		memcpy(nodes, sched->cluster.nodes, count * sizeof(struct node *));
+		qsort(nodes, count, sizeof(struct node *), by_free);
+	}
 	for (size_t i = 0; i < count && left > 0; i++)
 		left -= list_free_gpus(nodes[i], model, left, list);
 	free(nodes);
