@@ -159,7 +159,8 @@ def test_python_in_a_terminal(client, sleeper):
     shell = client("exec", "-it", sleeper, "--", "python3", "-q")
     shell.shows(">>> ")
     shell.press("6 * 7000\r")
-    shell.shows("42000")
+    # Before its next prompt Python has not told the terminal yet how it reads.
+    shell.shows(">>> ", after=shell.shows("42000"))
     shell.press("\x04")
     assert shell.wait() == 0
 

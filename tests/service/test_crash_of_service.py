@@ -75,6 +75,9 @@ class Nodes:
     def check(self, jobs):
         """That nothing ran twice, and what has completed did run."""
         for path in self.runs.iterdir():
+            deadline = time.monotonic() + 60
+            while not path.read_text() and time.monotonic() < deadline:
+                time.sleep(0.05)  # the shell has made the file, and has not written it yet
             assert path.read_text() == "started\n", f"{path.name} was started more than once"
         for _, key, state in jobs:
             assert state != "failed", f"{key} has failed"
