@@ -69,6 +69,8 @@ void http1_answered(struct http1 *http1, struct exchange_state *state)
 {
 	struct connection *connection = http1->connection;
 	state->is_written = true;
+	/* Nobody is left to let the rest of its body in. */
+	state->is_paused = false;
 	connection_touch(connection);
 	while (http1->first && http1->first->is_written) {
 		struct exchange_state *first = http1->first;
