@@ -48,42 +48,56 @@ static bool is_suspect(const struct local_node *node, const struct work *work,
 	return is_on(node, work, gpu) && (work->imports > 0 || (use && use->hidden_mib > 0));
 }
 
-static size_t count_suspects(const struct local_node *node, const struct gpu_view *gpu)
+static bool has_suspects(const struct local_node *node, const struct gpu_view *gpu)
 {
-	size_t count = 0;
-
 	for (size_t i = 0; i < node->work_count; i++)
-		count += is_suspect(node, node->works[i], gpu);
-	return count;
+		if (is_suspect(node, node->works[i], gpu))
+			return true;
+	return false;
 }
 
-/* Where one work alone can have it, it has it. */
+/* Whether it alone can have what is unclaimed. Where others are there, one of them may have put it
+ * there without its guard, and would have its neighbor stopped. */
+static bool is_blamed(const struct local_node *node, const struct work *work,
+                      const struct gpu_view *gpu)
+{
+	if (!is_suspect(node, work, gpu))
+		return false;
+	for (size_t i = 0; i < node->work_count; i++) {
+		const struct work *other = node->works[i];
+		if (other != work && work_is_there(other) &&
+		    (work_part(other, gpu) >= 0 || measure_use(node, other, gpu)))
+			return false;
+	}
+	return true;
+}
+
 int64_t unclaimed_blamed_mib(const struct local_node *node, const struct use *use)
 {
 	const struct gpu_view *gpu = &node->measure.gpus[use->gpu];
 
-	if (gpu->unclaimed.mib == 0 || !is_suspect(node, use->work, gpu) ||
-	    count_suspects(node, gpu) > 1)
-		return 0;
-	return gpu->unclaimed.mib;
+	return gpu->unclaimed.mib > 0 && is_blamed(node, use->work, gpu) ? gpu->unclaimed.mib : 0;
 }
 
 static void tell_works(struct local_node *node, const struct gpu_view *gpu)
 {
-	size_t suspects = count_suspects(node, gpu);
-	struct error message = { 0 };
+	bool suspected = has_suspects(node, gpu);
 
-	error_set(&message, ERROR_FORBIDDEN,
-	          "%lld MiB of GPU %s are in use that no process explains, and came while this "
-	          "task ran there%s",
-	          (long long)gpu->unclaimed.mib, gpu->reading.uuid,
-	          suspects == 1 ? ": they count as its own, because it alone shares memory with "
-	                          "other processes or has managed memory"
-	                        : "");
-	for (size_t i = 0; i < node->work_count; i++)
-		if (suspects > 0 ? is_suspect(node, node->works[i], gpu)
-		                 : is_on(node, node->works[i], gpu))
-			enforce_warn(node, node->works[i], CHANGE_UNEXPLAINED, 0, message.text);
+	for (size_t i = 0; i < node->work_count; i++) {
+		const struct work *work = node->works[i];
+		struct error message = { 0 };
+		if (suspected ? !is_suspect(node, work, gpu) : !is_on(node, work, gpu))
+			continue;
+		error_set(&message, ERROR_FORBIDDEN,
+		          "%lld MiB of GPU %s are in use that no process explains, and came while "
+		          "this task ran there%s",
+		          (long long)gpu->unclaimed.mib, gpu->reading.uuid,
+		          is_blamed(node, work, gpu) ? ": they count as its own, because it is "
+		                                       "alone there, and shares memory with "
+		                                       "other processes or has managed memory"
+		                                     : "");
+		enforce_warn(node, work, CHANGE_UNEXPLAINED, 0, message.text);
+	}
 }
 
 void unclaimed_tell(struct local_node *node)

@@ -14,7 +14,7 @@ DEADLINE_S = 60
 
 
 class PtyClient:
-    """A command whose standard streams are a terminal of so many columns and rows."""
+    """A command on a terminal with the given number of columns and rows."""
 
     def __init__(self, command, environment, columns=80, rows=24):
         self.master, slave = pty.openpty()

@@ -48,7 +48,7 @@ static void relay_end(struct session_relay *relay, int code, const char *reason)
 	relay->ending = true;
 }
 
-/* Sends what waits, as far as the client takes it. */
+/* Sends as much of the queued output as the client accepts. */
 static void relay_flush(struct session_relay *relay)
 {
 	struct buffer *waiting = &relay->waiting;

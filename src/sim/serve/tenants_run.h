@@ -37,7 +37,7 @@ struct tenants_result {
 	int64_t refused;
 };
 
-/* Serves for the hours: what waits at their end is not served. */
+/* Runs for that many hours. Requests that are still queued then are not served. */
 void tenants_run(const struct tenants_trace *trace, const struct tenants_setup *setup,
                  enum tenants_policy policy, struct tenants_result *result,
                  void (*tick)(void *context), void *context);
