@@ -8,12 +8,25 @@
 #define REPEAT_MS 60000  /* between what is told of failed allocations */
 #define PATIENCE_MS 5000 /* for a measurement, before an end is told without it */
 
+/* What others surely have. Memory that no process explains may for a moment be that of a process
+ * that begins or has just ended. */
+static int64_t taken_mib(const struct gpu_view *gpu)
+{
+	return min64(gpu->strangers_mib + gpu->standing_mib + gpu->unclaimed.mib, gpu->foreign_mib);
+}
+
+/* How much of what they have is reserved. */
+static int64_t missing_mib(const struct local_node *node, const struct gpu_view *gpu)
+{
+	return admit_excess_mib(node, gpu) - (gpu->foreign_mib - taken_mib(gpu));
+}
+
 /* The first of its GPUs where others left it less than its reservation; NULL: there is none. */
 static const struct gpu_view *crowded_gpu(const struct local_node *node, const struct work *work)
 {
 	for (int64_t i = 0; i < work->order.part_count; i++) {
 		const struct gpu_view *gpu = measure_gpu(node, work->order.parts[i].uuid);
-		if (gpu && gpu->present && gpu->foreign_mib > 0 && admit_excess_mib(node, gpu) > 0)
+		if (gpu && gpu->present && taken_mib(gpu) > 0 && missing_mib(node, gpu) > 0)
 			return gpu;
 	}
 	return NULL;
@@ -35,8 +48,8 @@ static void look(struct local_node *node, struct work *work)
 	buffer_print(&work->crowded,
 	             "programs that nobody scheduled used %lld MiB of GPU %s, %lld MiB of "
 	             "which were reserved",
-	             (long long)gpu->foreign_mib, gpu->reading.uuid,
-	             (long long)admit_excess_mib(node, gpu));
+	             (long long)taken_mib(gpu), gpu->reading.uuid,
+	             (long long)missing_mib(node, gpu));
 	work->crowded_ms = max64(node->now_ms, 1);
 }
 

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -174,6 +175,11 @@ int64_t process_start(pid_t pid)
 	if (pid <= 0 || !read_stat(pid, &state, &parent, &start) || state == 'Z' || state == 'X')
 		return 0;
 	return (int64_t)start;
+}
+
+bool process_exists(pid_t pid)
+{
+	return kill(pid, 0) == 0 || errno != ESRCH;
 }
 
 pid_t process_parent(pid_t pid)

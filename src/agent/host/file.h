@@ -28,6 +28,8 @@ char *file_path(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* When the process started, in ticks since the machine did: with its number, which is used
  * again, it names a process for good. 0: there is none, or it has ended (a zombie). */
 int64_t process_start(pid_t pid);
+/* True also for a zombie, and for one that is another user's. */
+bool process_exists(pid_t pid);
 /* Its parent's number; 0: there is none. */
 pid_t process_parent(pid_t pid);
 

@@ -9,6 +9,11 @@
 #include "base/log.h"
 #include "base/number.h"
 
+/* Whose a process was when it was last measured. */
+struct known_owner {
+	int64_t pid, reservation_id;
+};
+
 struct measurements {
 	uv_loop_t *loop;
 	struct gpu_source *source;
@@ -23,8 +28,8 @@ struct measurements {
 	bool running, freed;
 	uv_work_t work;
 	/* The thread's, while it runs. */
-	struct arena texts; /* of the users */
-	struct buffer users, keepers;
+	struct arena texts;                   /* of the users */
+	struct buffer users, keepers, owners; /* struct known_owner */
 	struct gpu_readings readings;
 	struct error error;
 	bool good, was_good;
@@ -58,6 +63,7 @@ static void free_all(struct measurements *measurements)
 	arena_free(&measurements->texts);
 	buffer_free(&measurements->users);
 	buffer_free(&measurements->keepers);
+	buffer_free(&measurements->owners);
 	free(measurements);
 }
 
@@ -66,6 +72,50 @@ void measurements_free(struct measurements *measurements)
 	measurements->freed = true;
 	if (!measurements->running)
 		free_all(measurements);
+}
+
+/* Whose it was when it was last measured; 0: nobody's, or it was not there. */
+static int64_t known_owner(const struct buffer *owners, int64_t pid)
+{
+	struct known_owner known;
+
+	for (size_t at = 0; at < owners->size; at += sizeof(known)) {
+		memcpy(&known, owners->data + at, sizeof(known));
+		if (known.pid == pid)
+			return known.reservation_id;
+	}
+	return 0;
+}
+
+/* False: it has ended since the driver was read, and nobody knows whose it was. What it leaves
+ * behind has no process, and is no stranger's. */
+static bool find_owner(const struct measurements *measurements, struct process_reading *process)
+{
+	process->reservation_id =
+	    works_owner(measurements->cgroups, &measurements->keepers, (pid_t)process->pid);
+	if (process->reservation_id != 0 || process->pid <= 0 ||
+	    process_exists((pid_t)process->pid))
+		return true;
+	process->reservation_id = known_owner(&measurements->owners, process->pid);
+	return process->reservation_id != 0;
+}
+
+static void find_owners(struct measurements *measurements)
+{
+	struct gpu_readings *readings = &measurements->readings;
+	size_t kept = 0;
+
+	for (size_t i = 0; i < readings->process_count; i++)
+		if (find_owner(measurements, &readings->processes[i]))
+			readings->processes[kept++] = readings->processes[i];
+	readings->process_count = kept;
+	buffer_clear(&measurements->owners);
+	for (size_t i = 0; i < kept; i++) {
+		const struct process_reading *process = &readings->processes[i];
+		struct known_owner known = { process->pid, process->reservation_id };
+		if (known.reservation_id != 0)
+			buffer_bytes(&measurements->owners, &known, sizeof(known));
+	}
 }
 
 /* In the thread. Whose a process is is read there and then: it is the same measurement. */
@@ -79,10 +129,8 @@ static void measurement_take(uv_work_t *work)
 	    source, clock_boot_ms(),
 	    (const struct gpu_user *)(const void *)measurements->users.data,
 	    measurements->users.size / sizeof(struct gpu_user), readings, &measurements->error);
-	for (size_t i = 0; measurements->good && i < readings->process_count; i++)
-		readings->processes[i].reservation_id =
-		    works_owner(measurements->cgroups, &measurements->keepers,
-		                (pid_t)readings->processes[i].pid);
+	if (measurements->good)
+		find_owners(measurements);
 	if (measurements->good && measurements->mps)
 		mps_account(measurements->mps, readings);
 }

@@ -71,6 +71,31 @@ DESK_TEST(what_others_had_a_moment_before_counts_and_what_they_had_long_before_d
 	assert_int_equal(desk_change(desk, CHANGE_EXITED)->reason, END_ITSELF);
 }
 
+DESK_TEST(what_it_left_behind_itself_is_no_excuse)
+{
+	run_large(desk);
+	/* Its process has ended, and the node has not heard of it. */
+	desk->gpus[0].used_mib = 61000;
+	desk_measure(desk);
+	desk_exit(desk, 7, 3);
+	desk_measure(desk);
+	assert_int_equal(desk_change(desk, CHANGE_EXITED)->reason, END_ITSELF);
+}
+
+DESK_TEST(memory_that_no_process_explains_is_an_excuse_once_it_stays)
+{
+	run_large(desk);
+	desk->gpus[0].used_mib = 31000;
+	for (int second = 0; second < 5; second++) {
+		desk_measure(desk);
+		desk_renew(desk, 1000);
+	}
+	desk_measure(desk);
+	desk_exit(desk, 7, 3);
+	desk_measure(desk);
+	assert_int_equal(desk_change(desk, CHANGE_EXITED)->reason, END_FOREIGN);
+}
+
 DESK_TEST(one_that_succeeds_or_was_stopped_is_told_at_once)
 {
 	run_large(desk);
@@ -269,6 +294,8 @@ int main(void)
 		cmocka_unit_test(foreign_memory_beside_its_reservation_is_no_excuse),
 		cmocka_unit_test(
 		    what_others_had_a_moment_before_counts_and_what_they_had_long_before_does_not),
+		cmocka_unit_test(what_it_left_behind_itself_is_no_excuse),
+		cmocka_unit_test(memory_that_no_process_explains_is_an_excuse_once_it_stays),
 		cmocka_unit_test(one_that_succeeds_or_was_stopped_is_told_at_once),
 		cmocka_unit_test(where_nothing_can_be_measured_the_end_is_told_all_the_same),
 		cmocka_unit_test(memory_that_is_not_back_yet_waits_for_the_end_to_be_told),
