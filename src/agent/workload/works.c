@@ -128,6 +128,12 @@ char *works_door_path(const struct works *works, int64_t reservation_id)
 	return file_path("%s/slots/%" PRId64, works->settings.state_directory, reservation_id);
 }
 
+char *works_leases_path(const struct works *works, int64_t reservation_id)
+{
+	return file_path("%s/slots/%" PRId64 ".leases", works->settings.state_directory,
+	                 reservation_id);
+}
+
 char *works_status_path(const struct works *works, int64_t reservation_id)
 {
 	return file_path("%s/works/%" PRId64, works->settings.state_directory, reservation_id);
@@ -430,12 +436,14 @@ void works_erase(struct works *works, int64_t reservation_id)
 	char *path = works_status_path(works, reservation_id);
 	char *budget = keeper_budget_path(path);
 	char *mark = keeper_mark_path(path), *door = works_door_path(works, reservation_id);
+	char *leases = works_leases_path(works, reservation_id);
 	char *input = input_path(path), *offset = input_offset_path(path);
 
 	unlink(path);
 	unlink(budget);
 	unlink(mark);
 	unlink(door);
+	unlink(leases);
 	unlink(input);
 	unlink(offset);
 	char *sessions = session_path(path);
@@ -445,6 +453,7 @@ void works_erase(struct works *works, int64_t reservation_id)
 	free(budget);
 	free(mark);
 	free(door);
+	free(leases);
 	free(input);
 	free(offset);
 	guarding_end(&works->settings.run, reservation_id);
