@@ -13,8 +13,8 @@ static const struct option options[] = {
 	OPTION("--save", NULL, "FILE", "write it there, for its owner alone, and do not show it",
 	       .completes = COMPLETES_FILES),
 	/* As in gpu-scheduler token create. */
-	OPTION("--name", NULL, "NOTE", NULL),
-	OPTION("--days", NULL, "N", NULL),
+	OPTION("--name", NULL, "NOTE", "the same as --note"),
+	OPTION("--days", NULL, "N", "--expires-in in days"),
 	{ 0 },
 };
 
