@@ -490,6 +490,8 @@ static void press(struct top *top, int key)
 		read_output(top);
 		break;
 	case 'w':
+	case '\r':
+	case '\n':
 		top_explain(top);
 		break;
 	case 'c':
@@ -651,8 +653,8 @@ const struct cli_command top_command = {
 	    "use, starting, being freed, foreign, foreign that no process explains, and free\n"
 	    "look different, and each job and slot has its color. Keys: q quit, 1 to 5 GPUs\n"
 	    "and jobs, queue, tenants, models, nodes, Tab between GPUs and jobs, arrows\n"
-	    "choose, s sort, / filter, l output, w why, c cancel, d drain or resume, ? help.\n"
-	    "Where there is no terminal it is printed once.\n",
+	    "choose, s sort, / filter, l output, w or Enter why, c cancel, d drain or resume,\n"
+	    "? help. Where there is no terminal it is printed once.\n",
 	.examples = "top\n"
 		    "top --once\n",
 	.options = options,
