@@ -116,6 +116,21 @@ struct writer *pods_writer(struct pods *pods);
 int64_t pods_wants_why(struct pods *pods);
 void pods_why(struct pods *pods, int64_t job_id, const char *text);
 
+/* What is to be said of a pod before it is created. */
+enum pods_review {
+	PODS_REVIEW_FINE,    /* nothing is against it, or nobody can tell yet */
+	PODS_REVIEW_REFUSED, /* with a reason */
+	PODS_REVIEW_ASK,     /* whether the core would take `submit` */
+};
+/* `submit` and `class` are in the arena. ASK: pods_reviewed() follows when the core has answered.
+ */
+enum pods_review pods_review(struct pods *pods, const json_t *object, struct arena *arena,
+                             struct submit_command *submit, const char **class,
+                             struct error *error);
+/* Whether it names this scheduler. */
+bool pods_review_is_ours(const struct pods *pods, const json_t *object);
+void pods_reviewed(struct pods *pods, const char *class);
+
 /* For metrics and tests. */
 struct pods_figures {
 	int64_t nodes, pods, ours, bound, waiting, binds, binds_refused, evictions;

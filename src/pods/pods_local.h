@@ -228,7 +228,15 @@ void unit_wait_for_pods(struct pods *pods, struct unit *unit);
 void units_time(struct pods *pods);
 int unit_filled(const struct unit *unit);
 bool ask_read(const struct pods *pods, const json_t *object, struct ask *ask, struct error *error);
+/* Without its volumes, which may be bound later. */
+bool ask_read_pod(const struct pods *pods, const json_t *object, struct ask *ask,
+                  struct error *error);
 void ask_free(struct ask *ask);
+/* 0 with a reason: it has none. */
+int64_t unit_tenant(const struct pods *pods, const struct unit *unit, const struct pod *pod,
+                    struct error *error);
+struct job_record unit_job(const struct pods *pods, const struct unit *unit, const struct ask *ask,
+                           int64_t tenant_id, int64_t least);
 
 /* pods_group.c */
 /* How many of its pods start together; 0: nobody says. */

@@ -132,7 +132,8 @@ void unit_remove_pod(struct pods *pods, struct pod *pod)
 		unit_wait_for_pods(pods, unit);
 }
 
-bool ask_read(const struct pods *pods, const json_t *object, struct ask *ask, struct error *error)
+bool ask_read_pod(const struct pods *pods, const json_t *object, struct ask *ask,
+                  struct error *error)
 {
 	const struct pod_settings settings = { .ignored_resources = pods->gpu_resources,
 		                               .namespaces = pods->namespaces };
@@ -149,6 +150,13 @@ bool ask_read(const struct pods *pods, const json_t *object, struct ask *ask, st
 	pod_node_class(object, parts, &ask->node_class);
 	if (pod_has_claims(object))
 		buffer_text(&ask->node_class, "-claims");
+	return true;
+}
+
+bool ask_read(const struct pods *pods, const json_t *object, struct ask *ask, struct error *error)
+{
+	if (!ask_read_pod(pods, object, ask, error))
+		return false;
 	json_t *volumes = class_volumes(pods, object, error);
 	pod_volumes_class(volumes, &ask->node_class);
 	json_decref(volumes);
@@ -251,8 +259,8 @@ static const char *tenant_name(const struct pods *pods, const struct unit *unit,
 	return NULL;
 }
 
-static int64_t tenant_of(const struct pods *pods, const struct unit *unit, const struct pod *pod,
-                         struct error *error)
+int64_t unit_tenant(const struct pods *pods, const struct unit *unit, const struct pod *pod,
+                    struct error *error)
 {
 	const char *name = tenant_name(pods, unit, pod, error);
 	int64_t id = name ? pods->port.tenant(pods->port.context, name) : 0;
@@ -263,8 +271,8 @@ static int64_t tenant_of(const struct pods *pods, const struct unit *unit, const
 	return id;
 }
 
-static struct job_record job_of(const struct pods *pods, const struct unit *unit,
-                                const struct ask *ask, int64_t tenant_id, int64_t least)
+struct job_record unit_job(const struct pods *pods, const struct unit *unit, const struct ask *ask,
+                           int64_t tenant_id, int64_t least)
 {
 	static const enum gpu_kind kinds[] = { GPU_NONE, GPU_WHOLE, GPU_FRACTION, GPU_MEMORY };
 	const struct pod *pod = unit->tasks[0].pod;
@@ -340,7 +348,7 @@ static void submit(struct pods *pods, struct unit *unit, int64_t least)
 	struct ask ask = { 0 };
 	struct error error = { 0 };
 	const struct pod *pod = unit->tasks[0].pod;
-	int64_t tenant_id = tenant_of(pods, unit, pod, &error);
+	int64_t tenant_id = unit_tenant(pods, unit, pod, &error);
 
 	if (!tenant_id || !unit_ask(pods, unit, &ask, &error)) {
 		unit_refused(pods, unit, error.text);
@@ -360,7 +368,7 @@ static void submit(struct pods *pods, struct unit *unit, int64_t least)
 	char *payload = payload_of(unit);
 	char *name = text_print("%.63s/%.180s", pod->namespace,
 	                        unit->is_group ? unit->group_name : pod->name);
-	command.submit.job = job_of(pods, unit, &ask, tenant_id, least);
+	command.submit.job = unit_job(pods, unit, &ask, tenant_id, least);
 	command.submit.job.payload = payload;
 	command.submit.job.name = name;
 	unit->state = UNIT_ASKED;

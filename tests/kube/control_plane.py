@@ -34,6 +34,8 @@ RIGHTS = [
     ([""], ["pods"], ["get", "delete"]),
     ([""], ["pods/binding", "pods/eviction"], ["create"]),
     ([""], ["pods/status"], ["patch"]),
+    (["admissionregistration.k8s.io"],
+     ["validatingwebhookconfigurations", "mutatingwebhookconfigurations"], ["get", "update"]),
     (["events.k8s.io"], ["events"], ["create"]),
 ]
 PLURALS = {"nodes": "/api/v1/nodes", "namespaces": "/api/v1/namespaces",
@@ -45,6 +47,10 @@ class Failed(Exception):
     def __init__(self, status, body):
         super().__init__(f"{status} {body[:300]!r}")
         self.status = status
+        try:
+            self.message = json.loads(body).get("message", "")
+        except ValueError:
+            self.message = ""
 
 
 def free_ports(count):

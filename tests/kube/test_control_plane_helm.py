@@ -90,13 +90,13 @@ def test_the_api_server_takes_every_object(space, kubectl):
         "Namespace", "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "ConfigMap", "Service",
         "PersistentVolumeClaim", "PodDisruptionBudget", "Deployment", "NetworkPolicy", "DaemonSet",
         "DeviceClass", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding",
-        "FlowSchema"}
-    assert len(found) == 18
+        "FlowSchema", "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"}
+    assert len(found) == 20
 
 
 @pytest.mark.parametrize("values", [
     ("postgresql.host=db.example.org", "postgresql.passwordSecret=gpu-scheduler-db"),
-    ("agent.dra=false", "agent.devicePlugin=all", "networkPolicy=false", "admissionPolicy=false", "flowSchema=false"),
+    ("agent.dra=false", "agent.devicePlugin=all", "networkPolicy=false", "admissionPolicy=false", "flowSchema=false", "webhook=false"),
     ("storage.className=fast", "scheduler.nodeSelector.pool=system",
      "agent.arguments={--verbosity=3}", "settings.kubernetes.kai_queues=true")])
 def test_the_api_server_takes_what_other_values_make(space, helm, kubectl, values):

@@ -88,8 +88,11 @@ static void kubernetes_tick(uv_timer_t *timer)
 	kubernetes->refused = false;
 	if (credentials_time(kubernetes->credentials, clock_unix_ms()))
 		renew(kubernetes);
-	if (credentials_are_there(kubernetes->credentials))
+	if (credentials_are_there(kubernetes->credentials)) {
 		kubernetes_follow_due(kubernetes);
+		if (kubernetes->webhook)
+			webhook_tick(kubernetes->webhook);
+	}
 	kubernetes->dirty = true;
 }
 
@@ -110,6 +113,18 @@ static void kubernetes_before_wait(uv_prepare_t *handle)
 	client_flush(kubernetes->writes);
 }
 
+/* Without it pods are scheduled all the same. */
+static void open_webhook(struct kubernetes *kubernetes)
+{
+	struct error error = { 0 };
+
+	if (kubernetes->config->kubernetes.webhook_port == 0)
+		return;
+	kubernetes->webhook = webhook_new(kubernetes, &error);
+	if (!kubernetes->webhook)
+		log_at(LOG_ERROR, "the webhook cannot be served", LOG_TEXT("reason", error.text));
+}
+
 void kubernetes_begin(struct kubernetes *kubernetes)
 {
 	if (kubernetes->begun || kubernetes->stopped)
@@ -123,6 +138,7 @@ void kubernetes_begin(struct kubernetes *kubernetes)
 	kubernetes_know(kubernetes);
 	pods_begin(kubernetes->pods);
 	kubernetes_follow(kubernetes);
+	open_webhook(kubernetes);
 	log_at(LOG_INFO, "pods of Kubernetes are scheduled",
 	       LOG_TEXT("scheduler_name", kubernetes->names[0]));
 }
@@ -155,6 +171,7 @@ void kubernetes_free(struct kubernetes *kubernetes)
 	}
 	for (size_t i = 0; i < kubernetes->followed_count; i++)
 		reflector_free(&kubernetes->followed[i].reflector);
+	webhook_free(kubernetes->webhook);
 	pods_free(kubernetes->pods);
 	free(kubernetes->names);
 	free(kubernetes);

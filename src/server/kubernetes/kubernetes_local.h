@@ -44,7 +44,8 @@ struct kubernetes {
 	bool begun, stopped, dirty, refused;
 	int64_t whys; /* explanations that are being asked for */
 	struct asked *spare, *all;
-	const char **names; /* of the scheduler */
+	const char **names;      /* of the scheduler */
+	struct webhook *webhook; /* NULL: not wanted, or it does not lead */
 };
 
 /* kubernetes_engine.c */
@@ -53,6 +54,13 @@ struct pods_port kubernetes_port(struct kubernetes *kubernetes);
 void kubernetes_know(struct kubernetes *kubernetes);
 void kubernetes_listen(struct kubernetes *kubernetes);
 void kubernetes_ask_why(struct kubernetes *kubernetes);
+
+/* kubernetes_webhook.c */
+/* Listens, and keeps the API server's configurations of webhooks up to date. NULL with a reason. */
+struct webhook *webhook_new(struct kubernetes *kubernetes, struct error *error);
+void webhook_tick(struct webhook *webhook);
+/* After the loop has run to its end. */
+void webhook_free(struct webhook *webhook);
 
 /* kubernetes_follow.c */
 void kubernetes_follow(struct kubernetes *kubernetes);

@@ -77,9 +77,9 @@ struct config {
 	} sessions;
 	struct {
 		bool enable, kai_queues;
-		const char *kubeconfig_path, *context, *default_tenant, *namespace;
+		const char *kubeconfig_path, *context, *default_tenant, *namespace, *webhook_host;
 		struct texts scheduler_names, tenants;
-		int64_t force_release_ms, replace_ms;
+		int64_t force_release_ms, replace_ms, webhook_port;
 	} kubernetes;
 	struct {
 		const char *data_dir;

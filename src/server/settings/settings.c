@@ -211,6 +211,8 @@ const struct setting settings[] = {
 	FLAG(kubernetes, kai_queues, "false", false, "Whether the labels `kai.scheduler/queue` and `runai/queue` name tenants that every namespace may use")
 	INTEGER(kubernetes, force_release_ms, 0, DAY_MS, "30000", false, "A pod that was deleted by force counts as running for this long, and longer while its node is not ready")
 	INTEGER(kubernetes, replace_ms, 0, DAY_MS, "300000", false, "An evicted pod keeps its place in the queue for this long, for the pod that its controller makes instead")
+	INTEGER(kubernetes, webhook_port, 0, 65535, "0", false, "Port on which an API server asks about pods before it takes them, over TLS; 0 is off")
+	TEXT_OF(kubernetes, webhook_host, "", false, "Name or address by which the API server reaches that port: the certificate that the scheduler makes names it")
 	TEXT_OF(kubernetes, namespace, "", false, "Has no effect; accepted for compatibility")
 
 	TEXT_OF(store, data_dir, "data", false, "Directory of SQLite's file and the journal")
