@@ -83,6 +83,13 @@ static void on_slots_changed(void *context)
 	gateways_slots_changed(service->gateways);
 }
 
+static void on_lease_taken(void *context, int64_t lease_id, const char *reason)
+{
+	struct service *service = context;
+
+	leases_taken(service->leases, lease_id, reason);
+}
+
 static void service_on_changed(void *context)
 {
 	struct service *service = context;
@@ -397,6 +404,7 @@ struct service *service_new(struct engine_port *port, const struct service_setti
 					       .model_payload = order_model_payload,
 					       .slot_addresses = settings->slot_addresses,
 					       .misreport = on_misreport,
+					       .lease_taken = on_lease_taken,
 					       .slots_changed = on_slots_changed,
 					       .context = service,
 					   });

@@ -128,6 +128,12 @@ char *works_door_path(const struct works *works, int64_t reservation_id)
 	return file_path("%s/slots/%" PRId64, works->settings.state_directory, reservation_id);
 }
 
+char *works_leases_path(const struct works *works, int64_t reservation_id)
+{
+	return file_path("%s/slots/%" PRId64 ".leases", works->settings.state_directory,
+	                 reservation_id);
+}
+
 char *works_status_path(const struct works *works, int64_t reservation_id)
 {
 	return file_path("%s/works/%" PRId64, works->settings.state_directory, reservation_id);
@@ -416,11 +422,13 @@ void works_erase(struct works *works, int64_t reservation_id)
 	struct work_process *process = works_find(works, reservation_id);
 	char *path = works_status_path(works, reservation_id);
 	char *mark = keeper_mark_path(path), *door = works_door_path(works, reservation_id);
+	char *leases = works_leases_path(works, reservation_id);
 	char *input = input_path(path), *offset = input_offset_path(path);
 
 	unlink(path);
 	unlink(mark);
 	unlink(door);
+	unlink(leases);
 	unlink(input);
 	unlink(offset);
 	char *sessions = session_path(path);
@@ -429,6 +437,7 @@ void works_erase(struct works *works, int64_t reservation_id)
 	free(path);
 	free(mark);
 	free(door);
+	free(leases);
 	free(input);
 	free(offset);
 	guarding_end(&works->settings.run, reservation_id);

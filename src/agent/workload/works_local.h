@@ -53,6 +53,8 @@ void works_remove(struct works *works, struct work_process *process);
 char *works_status_path(const struct works *works, int64_t reservation_id);
 /* Of the file with the port and the keys of a slot. */
 char *works_door_path(const struct works *works, int64_t reservation_id);
+/* Of the file with the keys of leases on it. */
+char *works_leases_path(const struct works *works, int64_t reservation_id);
 /* Calls back when the file is readable. */
 struct watched *works_watch(struct work_process *process, int fd, uv_poll_cb ready);
 void works_unwatch(struct watched **watched);

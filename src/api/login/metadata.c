@@ -39,8 +39,8 @@ static char *metadata_copy(struct text text)
 {
 	char *to = memory_zero(1, text.size + 1);
 
-	for (size_t i = 0; i < text.size; i++)
-		to[i] = text.data[i];
+	if (text.data)
+		memcpy(to, text.data, text.size);
 	return to;
 }
 

@@ -490,6 +490,8 @@ static void press(struct top *top, int key)
 		read_output(top);
 		break;
 	case 'w':
+	case '\r':
+	case '\n':
 		top_explain(top);
 		break;
 	case 'c':
@@ -651,7 +653,7 @@ const struct cli_command top_command = {
 	    "use, starting, being freed, foreign and free look different, and each job and\n"
 	    "slot has its color. Keys: q quit, 1 to 5 GPUs and jobs, queue, tenants, models,\n"
 	    "nodes, Tab between GPUs and jobs, arrows choose, s sort, / filter, l output, w\n"
-	    "why, c cancel, d drain or resume, ? help. Where there is no terminal it is\n"
+	    "or Enter why, c cancel, d drain or resume, ? help. Where there is no terminal it is\n"
 	    "printed once.\n",
 	.examples = "top\n"
 		    "top --once\n",

@@ -92,6 +92,19 @@ static void every_kind_of_memory_looks_different_and_is_in_proportion(void **sta
 	free(screen);
 }
 
+static void columns_have_titles_and_the_bar_leaves_room_for_names(void **state)
+{
+	char *screen = drawn(*state, 200, 24, false);
+	const char *bar = strstr(screen, "[");
+	assert_non_null(bar);
+	assert_int_equal(strcspn(bar, "]"), 41);
+	assert_non_null(strstr(screen, "NODE  GPU MEMORY"));
+	assert_non_null(strstr(screen, "  USED/TOTAL BUSY TEMP  JOBS AND MODELS"));
+	assert_non_null(strstr(screen, "JOB       STATE      NAME"));
+	assert_non_null(strstr(screen, "NODE/START"));
+	free(screen);
+}
+
 static void what_others_hold_is_shown_without_their_names(void **state)
 {
 	char *screen = drawn(*state, 100, 24, true);
@@ -152,6 +165,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(
 		    every_kind_of_memory_looks_different_and_is_in_proportion, top_view_begin,
+		    top_view_end),
+		cmocka_unit_test_setup_teardown(
+		    columns_have_titles_and_the_bar_leaves_room_for_names, top_view_begin,
 		    top_view_end),
 		cmocka_unit_test_setup_teardown(what_others_hold_is_shown_without_their_names,
 		                                top_view_begin, top_view_end),
