@@ -748,6 +748,8 @@ export interface DecisionGpu {
   overhead_mb: number;
   /** Memory that others use. */
   foreign_mb: number;
+  /** The part of foreign_mb that no process explains. */
+  unexplained_mb?: number;
   /** Memory in use before the decision. */
   used_before_mb: number;
   /** Memory of tasks and slots that are stopping. */

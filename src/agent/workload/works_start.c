@@ -163,6 +163,11 @@ static bool prepare(struct work_process *process, struct keeper_files *files, st
 	if (!slot)
 		spec->session_path = arena_string(&process->arena, sessions);
 	free(sessions);
+	char *budget =
+	    guarding_books(&works->settings.run, process->reservation_id, &process->plan);
+	if (process->plan.guarded)
+		spec->budget_path = arena_string(&process->arena, budget);
+	free(budget);
 	bool has_input = !process->plan.reads_input || make_input(process, status, error);
 	if (!slot && order->lease_loss == LEASE_STOP)
 		spec->lease_path = arena_string(&process->arena, lease);
