@@ -718,6 +718,8 @@ export interface Token {
   tenant_id: string | null;
   /** Of an agent: the only node that it speaks for. */
   node?: string;
+  /** Of a session by single sign-on: whose it is. */
+  user?: string;
   /** What it is for. */
   note: string;
   /** When it was made. */
