@@ -2,8 +2,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "sim/kube/kube_chaos.h"
 #include "sim/demo.h"
+#include "sim/kube/kube_chaos.h"
 #include "sim/scenario/predicates.h"
 #include "sim/scenario/scenario.h"
 #include "sim/serve/serve_command.h"

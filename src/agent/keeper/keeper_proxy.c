@@ -76,14 +76,18 @@ static int raise_file(int file)
 
 _Noreturn static void become_proxy(const struct spec *spec, int ready, int network)
 {
-	int files[] = { raise_file(KEEPER_LISTENER), raise_file(KEEPER_KEYS), raise_file(ready),
-		        raise_file(network) };
+	int files[] = { raise_file(KEEPER_LISTENER), raise_file(KEEPER_KEYS),
+		        raise_file(KEEPER_LEASES), raise_file(ready), raise_file(network) };
 	char port[24];
 	sigset_t none;
 
 	snprintf(port, sizeof(port), "%" PRId64, spec->server_port);
-	char *arguments[] = { "gpu-slot-proxy", port, spec->any_path ? "all" : "inference",
-		              network >= 0 ? "own" : "node", NULL };
+	char *arguments[] = { "gpu-slot-proxy",
+		              port,
+		              spec->any_path ? "all" : "inference",
+		              network >= 0 ? "own" : "node",
+		              spec->tls_only ? "tls" : "any",
+		              NULL };
 	char *environment[] = { NULL };
 	for (int i = 0; i < SLOT_PROXY_FILES - SLOT_PROXY_LISTENER; i++)
 		if (files[i] >= 0 && dup2(files[i], SLOT_PROXY_LISTENER + i) < 0)
@@ -142,6 +146,7 @@ pid_t keeper_proxy_start(const struct spec *spec, int *network, struct error *er
 		                 strerror(errno));
 	close(KEEPER_LISTENER);
 	close(KEEPER_KEYS);
+	close(KEEPER_LEASES);
 	if (ready[1] >= 0)
 		close(ready[1]);
 	if (good && !await_ready(ready[0], error)) {

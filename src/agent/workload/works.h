@@ -78,11 +78,21 @@ struct works_slot {
 	bool own_network; /* where it alone can listen */
 	int64_t public_port;
 	const char *key, *client_key; /* to be asked there; NULL: none is needed */
+	const char *certificate;      /* its SHA-256, for who speaks TLS there; NULL: nobody can */
+	bool tls_only;
 	const char *health_path;
 	int32_t runtime;     /* enum runtime */
 	struct cgroup group; /* its processes; belongs to the works */
 };
 bool works_slot(const struct works *works, int64_t reservation_id, struct works_slot *slot);
+
+/* Leases on the slot have keys of their own: an older agent may have started it without. */
+bool works_has_lease_keys(const struct works *works, int64_t reservation_id);
+/* `taken` is called for each key that holds now, or (with a reason) does not. */
+struct told_leases;
+void works_take_leases(struct works *works, const struct told_leases *leases,
+                       void (*taken)(void *context, int64_t lease_id, const char *reason),
+                       void *context);
 
 /* Appends struct work_keeper, for works_owner. */
 #define POD_UID_SIZE 64
