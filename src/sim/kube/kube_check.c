@@ -24,7 +24,7 @@ static const char *uid_in(const json_t *pod)
 	return member_text(json_object_get(pod, "metadata"), "uid");
 }
 
-static bool has_ended(const json_t *pod)
+static bool is_past_running(const json_t *pod)
 {
 	const char *phase = member_text(json_object_get(pod, "status"), "phase");
 
@@ -84,7 +84,7 @@ static void take_all(const struct kube *kube, const struct kube_machine *machine
 	json_object_foreach(kube->api.objects[KUBE_PODS], key, pod)
 	{
 		const struct kube_run *run = run_of_uid(machine, uid_in(pod));
-		if (!is_bound_to(pod, machine->name) || has_ended(pod) || (run && run->ended))
+		if (!is_bound_to(pod, machine->name) || is_past_running(pod) || (run && run->ended))
 			continue;
 		take_of_pod(kube, taken, pod);
 		json_object_set_new(seen, uid_in(pod), json_true());
@@ -128,7 +128,7 @@ static void check_given_once(struct kube *kube, const json_t *pod, const char *j
 	json_object_foreach(kube->api.objects[KUBE_PODS], key, other)
 	{
 		const char *its = member_text(annotations_in(other), "gpu-scheduler.io/job");
-		bool counts = strcmp(uid_in(other), uid_in(pod)) != 0 && !has_ended(other) &&
+		bool counts = strcmp(uid_in(other), uid_in(pod)) != 0 && !is_past_running(other) &&
 		              *member_text(json_object_get(other, "spec"), "nodeName") &&
 		              !text_map_get(&kube->doubtful, uid_in(other));
 		if (counts && strcmp(its, job) == 0)
@@ -161,7 +161,7 @@ static void check_gang(struct kube *kube, struct kube_workload *work)
 	{
 		const char *its = member_text(
 		    json_object_get(json_object_get(pod, "metadata"), "labels"), "workload");
-		bound += strcmp(its, work->name) == 0 && !has_ended(pod) &&
+		bound += strcmp(its, work->name) == 0 && !is_past_running(pod) &&
 		         *member_text(json_object_get(pod, "spec"), "nodeName");
 	}
 	if (bound == 0 || bound + done >= work->members)
