@@ -13,6 +13,7 @@
 #include "api/grpc/grpc_services.h"
 #include "api/live/hub.h"
 #include "api/live/recorder.h"
+#include "api/login/login.h"
 #include "api/metrics.h"
 #include "api/model/leases.h"
 #include "api/node/node_calls.h"
@@ -431,6 +432,10 @@ struct service *service_new(struct engine_port *port, const struct service_setti
 	service->gateways = gateways_new(service);
 	service->services = grpc_services_new(service);
 	gate_use_roster(gate, &service->roster);
+	if (settings->login && !(service->login = login_new(service, settings->login, error))) {
+		service_free(service);
+		return NULL;
+	}
 	port->listener = (struct engine_listener){ .order = on_order,
 		                                   .route = on_route,
 		                                   .event = on_event,
@@ -514,6 +519,7 @@ void service_free(struct service *service)
 {
 	if (!service)
 		return;
+	login_free(service->login);
 	free(service->job_recipients_only);
 	billing_free(service->billing);
 	notify_free(service->notify);

@@ -14,6 +14,8 @@ FIELD(tenant_id, .label = "Tenant", .help = "The tenant that it is bound to", .k
 FIELD(node, .label = "Node", .help = "Of an agent: the only node that it speaks for", .kind = VALUE_TEXT,
 	.empty = EMPTY_OMITTED, .nullable = true, .setter = SET_AT_CREATION,
 	.option = { .name = "--node", .argument = "NODE", .help = "of an agent: the only node that it speaks for" })
+FIELD(user, .label = "User", .help = "Of a session by single sign-on: whose it is", .kind = VALUE_TEXT,
+	.empty = EMPTY_OMITTED, .nullable = true)
 FIELD(note, .label = "Note", .help = "What it is for", .kind = VALUE_TEXT, .setter = SET_AT_CREATION,
 	.option = { .name = "--note", .argument = "TEXT" })
 FIELD(expires_in, .label = "Expires in", .help = "How long it is valid", .kind = VALUE_DURATION,

@@ -718,6 +718,8 @@ export interface Token {
   tenant_id: string | null;
   /** Of an agent: the only node that it speaks for. */
   node?: string;
+  /** Of a session by single sign-on: whose it is. */
+  user?: string;
   /** What it is for. */
   note: string;
   /** When it was made. */
@@ -748,6 +750,8 @@ export interface DecisionGpu {
   overhead_mb: number;
   /** Memory that others use. */
   foreign_mb: number;
+  /** The part of foreign_mb that no process explains. */
+  unexplained_mb?: number;
   /** Memory in use before the decision. */
   used_before_mb: number;
   /** Memory of tasks and slots that are stopping. */

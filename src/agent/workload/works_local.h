@@ -85,6 +85,9 @@ void works_trim_leave(struct works *works);
 bool works_read_name(const char *name, int64_t *job, int64_t *task, int64_t *reservation);
 
 /* What the status file says and was not told yet. */
+/* Of its guard, wherever they are now. False: there are none. */
+bool works_last_counters(const struct work_process *process, const struct node_order *order,
+                         struct guard_reading *reading);
 void works_read_status(struct work_process *process);
 /* The keeper has left: gone, once no process is left. */
 void works_keeper_left(struct work_process *process);

@@ -224,13 +224,34 @@ void request_command(struct request *request, void (*done)(struct engine_request
 	request_command_on(request, request->exchange->path.data, done);
 }
 
+void request_keep_all(struct request *request, const struct kept *keeps, size_t count,
+                      const char *action, const char *detail,
+                      void (*done)(struct engine_request *engine))
+{
+	INVARIANT(count > 0);
+	request->engine.keeps = keeps;
+	request->engine.keep_count = count;
+	request_note(request, action, keeps->key, detail);
+	request_send(request, done);
+}
+
 void request_keep(struct request *request, const struct kept *keep, const char *action,
                   const char *detail, void (*done)(struct engine_request *engine))
 {
-	request->engine.keeps = keep;
-	request->engine.keep_count = 1;
-	request_note(request, action, keep->key, detail);
-	request_send(request, done);
+	request_keep_all(request, keep, 1, action, detail, done);
+}
+
+void request_lend(struct request *request, void (*done)(struct engine_request *engine))
+{
+	INVARIANT(!request->is_asked && request->phase == REQUEST_OPEN);
+	request->done = done;
+	request->is_asked = true;
+}
+
+void request_return(struct request *request)
+{
+	INVARIANT(request->is_asked);
+	replied(&request->engine);
 }
 
 void request_audit(struct request *request, const char *action, const char *object,

@@ -51,6 +51,7 @@ static void write_token(struct request *request, struct json_writer *json,
 		[TOKEN_FIELD_tenant_id] = FIELD_ID(token->identity.tenant_id),
 		[TOKEN_FIELD_node] =
 		    FIELD_STRING(token->identity.node[0] ? token->identity.node : NULL),
+		[TOKEN_FIELD_user] = FIELD_STRING(token->user[0] ? token->user : NULL),
 		[TOKEN_FIELD_note] = FIELD_STRING(token->note),
 		[TOKEN_FIELD_created_at] =
 		    FIELD_NUMBER_IF(token->created_ms > 0, token->created_ms),

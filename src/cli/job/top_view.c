@@ -149,6 +149,7 @@ static const struct {
 	[TOP_HELD] = { "▓", "starting", '+', COLOUR_NONE },
 	[TOP_RELEASING] = { "▒", "being freed", '-', COLOUR_MAGENTA },
 	[TOP_FOREIGN] = { "░", "foreign", '%', COLOUR_RED },
+	[TOP_UNEXPLAINED] = { "▚", "unexplained", '?', COLOUR_RED },
 	[TOP_OVERHEAD] = { "▁", "overhead", '_', COLOUR_GREY },
 };
 
@@ -195,8 +196,8 @@ static void draw_bar(const struct top_view *view, struct canvas *canvas, const s
 		enum colour colour = looks[part->phase].colour;
 		if (colour == COLOUR_NONE)
 			colour = colour_of_owner(part->owner);
-		/* Without colors, a line marks where the next owner begins. */
-		if (i > 0 && until > used && !canvas->terminal.colours) {
+		/* Without colors, a line marks where the next owner begins, if there is room. */
+		if (i > 0 && until > used + 1 && !canvas->terminal.colours) {
 			canvas_sign(canvas, COLOUR_NONE, "│", '|', 1);
 			used++;
 		}

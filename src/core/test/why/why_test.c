@@ -261,6 +261,26 @@ static void a_start_shows_the_arithmetic_of_the_law(void **unused)
 	harness_free(full.h);
 }
 
+static void a_start_shows_what_no_process_explains(void **unused)
+{
+	struct harness *h = harness_new();
+
+	(void)unused;
+	add_node(h, "n1", 1, 80000);
+	must(h, harness_apply(h, (struct command){ .kind = COMMAND_GPU_REPORT,
+	                                           .gpu = { .uuid = "n1-gpu0",
+	                                                    .foreign_mib = 1700,
+	                                                    .unexplained_mib = 700,
+	                                                    .temperature_c = 40,
+	                                                    .healthy = true } }));
+	submit(h, memory(put_tenant(h, tenant_named("lab")), 8000));
+	pass(h);
+	assert_says(explained(h, DECISION_START, 0),
+	            ": 0 overhead + 1700 foreign (700 of it unexplained) + 0 used + 8000 asked = "
+	            "9700 of 80000 MiB\n");
+	harness_free(h);
+}
+
 static void a_claim_shows_what_it_counts_on(void **unused)
 {
 	struct full full = four_of_five();
@@ -609,6 +629,7 @@ int main(void)
 		cmocka_unit_test(a_claim_is_told_what_is_being_freed_and_until_when),
 		cmocka_unit_test(other_tenants_work_is_not_named),
 		cmocka_unit_test(a_start_shows_the_arithmetic_of_the_law),
+		cmocka_unit_test(a_start_shows_what_no_process_explains),
 		cmocka_unit_test(a_claim_shows_what_it_counts_on),
 		cmocka_unit_test(victims_are_named_to_their_own_tenant_alone),
 		cmocka_unit_test(what_is_not_queued_says_why),
