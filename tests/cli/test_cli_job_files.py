@@ -252,3 +252,25 @@ def test_a_tenant_and_a_model_are_changed_in_an_editor(cli, cluster, tmp_path):
     model = json.loads(cli("models", "get", "edited", "-o", "json"))
     assert (model["max_replicas"], model["gpu_memory_mb"]) == (3, 10240)
     cli("models", "delete", "edited")
+
+
+def test_records_are_listed_since_a_time(cli, cluster):
+    job = cli.submit("-t", "physics", "--hold", "--", "true")
+    cli("cancel", job)
+    assert json.loads(cli("audit", "--since", "1h", "-o", "json"))[0]["object"].endswith(job)
+    assert json.loads(cli("audit", "--since", "2000-01-01T00:00", "-o", "json"))
+    assert cli.run("audit", "--since", "2100-01-01T00:00").stderr == "no entries\n"
+    everything = json.loads(cli("events", job, "-o", "json"))
+    assert everything and json.loads(cli("events", job, "--since", "1d", "-o", "json")) == everything
+    assert json.loads(cli("events", job, "--since", "2100-01-01T00:00", "-o", "json")) == []
+    for command in (["audit"], ["events", job]):
+        assert cli.run(*command, "--since", "yesterday").returncode == 2
+
+
+def test_a_time_without_a_zone_is_local_and_said_so(cli, cluster):
+    done = cli.run("submit", "-t", "physics", "-o", "name", "--begin", "2035-01-31T12:00", "--", "true", TZ="America/New_York")
+    assert done.returncode == 0 and "--begin is local time: 2035-01-31T17:00:00" in done.stderr, done
+    job = done.stdout.strip()
+    assert cluster.job(job)["begin"].startswith("2035-01-31T17:00:00")
+    cli("cancel", job)
+    assert cli.run("submit", "-t", "physics", "--begin", "2035-02-30T12:00", "--", "true").returncode == 2
