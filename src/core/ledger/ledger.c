@@ -354,6 +354,8 @@ bool ledger_may_share(const struct ledger *ledger, const struct part *part,
 static bool may_grant_compute(const struct ledger *ledger, const struct part *part, bool own_claim,
                               struct error *error)
 {
+	if (part->compute == 0 && gpu_takes_turns(part->gpu))
+		return true;
 	struct compute_view now = compute_now(part->gpu), later = compute_later(part->gpu);
 
 	if (own_claim)
