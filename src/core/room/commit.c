@@ -3,27 +3,27 @@
 
 #include "core/state.h"
 
-static void fill_line(const struct part *part, bool claim, int64_t *line)
+static void fill_line(const struct reservation *reservation, const struct part *part, int64_t *line)
 {
 	const struct gpu *gpu = part->gpu;
+	bool claim = reservation->phase == PHASE_CLAIM || reservation->phase == PHASE_WAKING;
+	int64_t asked_mib = part->mib - reservation->residue_mib; /* what wakes has that already */
 
 	line[LINE_GPU] = gpu->r.id;
 	line[LINE_CAPACITY] = gpu->r.capacity_mib;
 	line[LINE_OVERHEAD] = gpu->r.overhead_mib;
 	line[LINE_FOREIGN] = gpu->r.foreign_mib;
-	line[LINE_USED_BEFORE] = gpu->books.used_mib - (claim ? 0 : part->mib);
+	line[LINE_USED_BEFORE] = gpu->books.used_mib - (claim ? 0 : asked_mib);
 	line[LINE_RELEASING] = gpu->books.releasing_mib;
-	line[LINE_CLAIMED] = gpu->books.claimed_mib - (claim ? part->mib : 0);
-	line[LINE_ASKED] = part->mib;
+	line[LINE_CLAIMED] = gpu->books.claimed_mib - (claim ? asked_mib : 0);
+	line[LINE_ASKED] = asked_mib;
 	line[LINE_USED_AFTER] = gpu->books.used_mib;
 }
 
 int lines_add(const struct reservation *reservation, int64_t *lines, int count)
 {
-	bool claim = reservation->phase == PHASE_CLAIM;
-
 	for (int i = 0; i < reservation->part_count && count < GPU_LINES_MAX; i++, count++)
-		fill_line(&reservation->parts[i], claim, lines + (size_t)count * LINE_WIDTH);
+		fill_line(reservation, &reservation->parts[i], lines + (size_t)count * LINE_WIDTH);
 	return count;
 }
 
