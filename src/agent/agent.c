@@ -336,6 +336,15 @@ static void take_settings(struct agent *agent, const struct told_settings *told)
 		       LOG_TEXT("container_runtime", own ? own : agent->told_runtime));
 }
 
+static void lease_taken(void *context, int64_t lease_id, const char *reason)
+{
+	struct agent *agent = context;
+	struct envelope envelope = { .kind = ENVELOPE_LEASE_KEY_TAKEN, .request_id = lease_id };
+
+	envelope.error = text_of(reason ? reason : "");
+	agent_send(agent, &envelope);
+}
+
 static void take_envelope(struct agent *agent, const struct envelope *envelope)
 {
 	switch (envelope->kind) {
@@ -366,6 +375,9 @@ static void take_envelope(struct agent *agent, const struct envelope *envelope)
 	case ENVELOPE_SESSION_CLOSE:
 		session_links_close(agent->sessions, envelope->request_id);
 		break;
+	case ENVELOPE_LEASE_KEYS:
+		works_take_leases(agent->works, &envelope->leases, lease_taken, agent);
+		break;
 	case ENVELOPE_SETTINGS:
 		take_settings(agent, &envelope->settings);
 		break;
@@ -395,6 +407,7 @@ static void tell_key(struct agent *agent, int64_t reservation_id)
 	if (!works_slot(agent->works, reservation_id, &slot) || !slot.client_key)
 		return;
 	envelope.key = text_of(slot.client_key);
+	envelope.has_lease_keys = works_has_lease_keys(agent->works, reservation_id);
 	agent_send(agent, &envelope);
 	explicit_bzero(agent->packing.data, agent->packing.capacity);
 }

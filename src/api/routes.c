@@ -3,6 +3,7 @@
 #include "api/job/jobs.h"
 #include "api/live/hub.h"
 #include "api/live/recorder.h"
+#include "api/login/login.h"
 #include "api/metrics.h"
 #include "api/model/leases.h"
 #include "api/model/model_calls.h"
@@ -20,7 +21,7 @@
 #include "api/tenant/report_calls.h"
 #include "api/tenant/tenant_calls.h"
 
-enum { BULK_BYTES = 64 << 20, INPUT_BYTES = 128 << 10 };
+enum { BULK_BYTES = 64 << 20, INPUT_BYTES = 128 << 10, PUBLIC_BYTES = 8 << 10 };
 
 /* The first is the one that is asked most. */
 const struct route routes[] = {
@@ -92,6 +93,13 @@ const struct route routes[] = {
 	{ METHOD_GET, "/api/v1/scheduler/queue", ACCESS_READ, scheduler_calls_queue, 0,
 	  "tenant_id limit offset after reasons" },
 	{ METHOD_GET, "/api/v1/session", ACCESS_READ, session_calls_get, 0, "" },
+	{ METHOD_GET, "/api/v1/login", ACCESS_ANYONE, login_about, 0, "" },
+	{ METHOD_GET, "/api/v1/login/start", ACCESS_ANYONE, login_start, 0, "" },
+	{ METHOD_GET, "/api/v1/login/callback", ACCESS_ANYONE, login_callback, 0, PARAMETERS_ANY },
+	{ METHOD_POST, "/api/v1/login/device", ACCESS_ANYONE, login_device, PUBLIC_BYTES, "" },
+	{ METHOD_POST, "/api/v1/login/device/token", ACCESS_ANYONE, login_device_token,
+	  PUBLIC_BYTES, "" },
+	{ METHOD_POST, "/api/v1/logout", ACCESS_SIGNED_IN, login_out, PUBLIC_BYTES, "" },
 	{ METHOD_GET, "/api/v1/cluster/status", ACCESS_READ, cluster_status, 0, "" },
 	{ METHOD_GET, "/api/v1/tenants/{id}/usage", ACCESS_READ, report_calls_usage, 0,
 	  "from to format" },

@@ -13,6 +13,7 @@
 #include "api/grpc/grpc_services.h"
 #include "api/live/hub.h"
 #include "api/live/recorder.h"
+#include "api/login/login.h"
 #include "api/metrics.h"
 #include "api/model/leases.h"
 #include "api/node/node_calls.h"
@@ -80,6 +81,13 @@ static void on_slots_changed(void *context)
 	struct service *service = context;
 
 	gateways_slots_changed(service->gateways);
+}
+
+static void on_lease_taken(void *context, int64_t lease_id, const char *reason)
+{
+	struct service *service = context;
+
+	leases_taken(service->leases, lease_id, reason);
 }
 
 static void service_on_changed(void *context)
@@ -396,6 +404,7 @@ struct service *service_new(struct engine_port *port, const struct service_setti
 					       .model_payload = order_model_payload,
 					       .slot_addresses = settings->slot_addresses,
 					       .misreport = on_misreport,
+					       .lease_taken = on_lease_taken,
 					       .slots_changed = on_slots_changed,
 					       .context = service,
 					   });
@@ -423,6 +432,10 @@ struct service *service_new(struct engine_port *port, const struct service_setti
 	service->gateways = gateways_new(service);
 	service->services = grpc_services_new(service);
 	gate_use_roster(gate, &service->roster);
+	if (settings->login && !(service->login = login_new(service, settings->login, error))) {
+		service_free(service);
+		return NULL;
+	}
 	port->listener = (struct engine_listener){ .order = on_order,
 		                                   .route = on_route,
 		                                   .event = on_event,
@@ -506,6 +519,7 @@ void service_free(struct service *service)
 {
 	if (!service)
 		return;
+	login_free(service->login);
 	free(service->job_recipients_only);
 	billing_free(service->billing);
 	notify_free(service->notify);

@@ -17,6 +17,14 @@ void session_calls_get(struct request *request)
 	json_put_string(json, "role", gate_role_name(identity->role));
 	json_put_id(json, "tenant_id", ID_TENANT, identity->tenant_id);
 	json_put_string(json, "tenant", tenant ? tenant->name : NULL);
+	const struct gate_token *token =
+	    identity->credential.kind == CREDENTIAL_TOKEN
+		? gate_find_token(request->service->gate, identity->credential.text)
+		: NULL;
+	json_put_flag(json, "single_sign_on", token && token->user[0]);
+	json_put_time(json, "expires_at",
+	              identity->credential.expires_ms > 0 ? identity->credential.expires_ms * 1000
+	                                                  : -1);
 	json_put_flag(json, "may_change", identity_may_change(identity));
 	json_put_string(json, "version", request->service->settings.version);
 	json_close(json);

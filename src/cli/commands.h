@@ -16,7 +16,7 @@ extern const struct cli_command status_command, nodes_command, gpus_command, dra
     resume_command;
 extern const struct cli_command tenants_command, create_tenant_command, quota_command;
 extern const struct cli_command models_command, slots_command, decisions_command, report_command,
-    token_command, config_command, login_command, top_command;
+    token_command, config_command, login_command, logout_command, top_command;
 /* What top shows as well. */
 extern const struct listing_source queue_source, tenants_source, models_source, nodes_source;
 extern const struct cli_command reserve_command;

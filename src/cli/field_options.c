@@ -44,6 +44,8 @@ static void complete_option(struct option *option, const struct resource_field *
 		option->completes = COMPLETES_FILES;
 	} else if (strcmp(option->value, "JOB") == 0) {
 		option->completes = COMPLETES_JOBS;
+	} else if (strcmp(option->value, "NODE") == 0) {
+		option->completes = COMPLETES_NODES;
 	} else if (strcmp(option->value, "TENANT") == 0) {
 		option->completes = COMPLETES_TENANTS;
 	} else if (strcmp(option->value, "MODEL") == 0 && field->refers) {

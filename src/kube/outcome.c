@@ -21,7 +21,7 @@ enum outcome outcome_of(enum write_kind kind, int status)
 		return OUTCOME_GONE;
 	case 409:
 		/* An API server whose store did not answer in time calls that a conflict too. */
-		return kind == WRITE_BIND ? OUTCOME_LOOK : OUTCOME_CHANGED;
+		return kind == WRITE_BIND || kind == WRITE_CLAIM ? OUTCOME_LOOK : OUTCOME_CHANGED;
 	case 401: /* the token is read again */
 	case 429:
 		return OUTCOME_LATER;

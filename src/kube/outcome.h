@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-enum write_kind { WRITE_BIND, WRITE_EVICT, WRITE_STATUS, WRITE_EVENT, WRITE_DELETE };
+enum write_kind { WRITE_BIND, WRITE_EVICT, WRITE_STATUS, WRITE_EVENT, WRITE_DELETE, WRITE_CLAIM };
 
 enum outcome {
 	OUTCOME_WRITTEN, /* it is so */

@@ -146,8 +146,9 @@ void writer_answer(struct writer *writer, struct write *write, int status, int64
 			writer->sink(writer->context, write, OUTCOME_REFUSED, NULL,
 			             message_of(object, body));
 	} else {
-		again =
-		    writer->sink(writer->context, write, outcome, NULL, message_of(object, body));
+		again = writer->sink(writer->context, write, outcome,
+		                     outcome == OUTCOME_WRITTEN ? object : NULL,
+		                     message_of(object, body));
 	}
 	json_decref(object);
 	if (again) {

@@ -25,9 +25,9 @@ struct write {
 	bool flying;
 };
 
-/* What became of one. LOOK comes with the object as it was read (or NULL); LATER does not come:
- * it is tried again. The write is freed after the call, unless the answer is true: then it goes
- * again, after a pause. */
+/* What became of one. WRITTEN comes with the object of the answer, LOOK with the object as it
+ * was read (or NULL); LATER does not come: it is tried again. The write is freed after the call,
+ * unless the answer is true: then it goes again, after a pause. */
 typedef bool writer_sink(void *context, const struct write *write, enum outcome outcome,
                          const json_t *object, const char *reason);
 

@@ -106,7 +106,9 @@ struct found {
 	int64_t exit_code;
 	int64_t exited_ms; /* when, by the clock of this boot; 0: not known, or on another */
 	int64_t host_peak_bytes, cpu_ms; /* of it; 0: not known */
-	const char *model;               /* of a slot; else empty */
+	bool guarded;                    /* `guard` has the final counters of its guard */
+	struct guard_reading guard;
+	const char *model; /* of a slot; else empty */
 };
 
 enum input_kind {

@@ -39,6 +39,8 @@ static void exited(struct local_node *node, struct work *work, const struct foun
 		work->kept.message = "no scheduler renewed its lease";
 		work->kept.stop_ms = node->now_ms;
 	}
+	if (found->guarded)
+		account_guard(work, &found->guard);
 	work_exited(node, work,
 	            &(struct work_end){ found->exit_code,
 	                                node->was_other_boot ? 0 : found->exited_ms,

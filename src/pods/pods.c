@@ -54,6 +54,7 @@ static void free_pod(struct pod *pod)
 	free(pod->node);
 	free(pod->said);
 	free(pod->succeeded);
+	json_decref(pod->claim);
 	json_decref(pod->object);
 	free(pod);
 }
@@ -103,6 +104,7 @@ void pods_free(struct pods *pods)
 	FREE_ALL(pods->pods, struct pod *, free_pod);
 	FREE_ALL(pods->classes, struct use_of_class *, free_class);
 	FREE_ALL(pods->groups, json_t *, json_decref);
+	FREE_ALL(pods->slices, json_t *, json_decref);
 	for (size_t i = 0; i < pods->lingering_count; i++)
 		free_pod(pods->lingering[i]);
 	text_map_free(&pods->nodes);
@@ -111,6 +113,7 @@ void pods_free(struct pods *pods)
 	FREE_ALL(pods->queues, struct kube_queue *, kube_queue_free);
 	text_map_free(&pods->queues);
 	text_map_free(&pods->groups);
+	text_map_free(&pods->slices);
 	text_map_free(&pods->succeeded);
 	text_map_free(&pods->classes);
 	map_free(&pods->jobs);
@@ -215,16 +218,28 @@ void pods_group(struct pods *pods, const char *resource, enum reflector_event ev
 {
 	const json_t *metadata = json_object_get(object, "metadata");
 
-	if (event == REFLECTOR_SYNCED)
+	bool is_claim = strcmp(resource, PODS_CLAIMS) == 0;
+	if (strcmp(resource, PODS_SLICES) == 0) {
+		claims_slice(pods, event, object);
 		return;
+	}
+	if (event == REFLECTOR_SYNCED) {
+		pods->claims_synced |= is_claim;
+		return;
+	}
 	char *key = text_print("%s %s/%s", resource, member_text(metadata, "namespace"),
 	                       member_text(metadata, "name"));
-	json_decref(text_map_remove(&pods->groups, key));
+	json_t *before = text_map_remove(&pods->groups, key);
+	bool is_known = before && is_claim;
+	json_decref(before);
 	if (event == REFLECTOR_PUT)
 		text_map_put(&pods->groups, key, json_incref((json_t *)object));
 	free(key);
-	bool of_volumes =
-	    strcmp(resource, PODS_VOLUMES) == 0 || strcmp(resource, PODS_VOLUME_CLAIMS) == 0;
+	if (is_known && event == REFLECTOR_PUT)
+		return; /* what it asks for never changes */
+	bool of_volumes = is_claim || strcmp(resource, PODS_CLAIM_CLASSES) == 0 ||
+	                  strcmp(resource, PODS_VOLUMES) == 0 ||
+	                  strcmp(resource, PODS_VOLUME_CLAIMS) == 0;
 	for (size_t i = 0; i < pods->units.capacity; i++) {
 		struct unit *unit = pods->units.entries[i].value;
 		if (unit && unit->state == UNIT_GATHERING && (unit->is_group || of_volumes))

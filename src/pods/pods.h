@@ -6,6 +6,7 @@
 
 #include "core/record/command.h"
 #include "core/record/effects.h"
+#include "kube/pod_claims.h"
 #include "kube/reflector.h"
 #include "kube/writer.h"
 
@@ -82,6 +83,9 @@ void pods_namespace(struct pods *pods, enum reflector_event event, const json_t 
  * these. */
 #define PODS_VOLUMES "/api/v1/persistentvolumes"
 #define PODS_VOLUME_CLAIMS "/api/v1/persistentvolumeclaims"
+#define PODS_CLAIMS POD_CLAIMS
+#define PODS_CLAIM_CLASSES POD_CLAIM_CLASSES
+#define PODS_SLICES "/apis/resource.k8s.io/v1/resourceslices"
 #define PODS_PRIORITY_CLASSES "/apis/scheduling.k8s.io/v1/priorityclasses"
 void pods_group(struct pods *pods, const char *resource, enum reflector_event event,
                 const json_t *object);

@@ -85,6 +85,11 @@ static void class_judge_node(const struct pods *pods, const struct use_of_class 
 		mask &= ~(unsigned)NODE_ALLOWED;
 		buffer_print(&reasons, "%sthe node is not ready", reasons.size > 0 ? "; " : "");
 	}
+	if (!claims_suit_node(pods, class->sample, node->name)) {
+		mask &= ~(unsigned)NODE_ALLOWED;
+		buffer_print(&reasons, "%sthe node offers no GPUs for claims",
+		             reasons.size > 0 ? "; " : "");
+	}
 	if (class->parts && !pods->port.node_has_agent(pods->port.context, node->name)) {
 		node_gpus_read(node->object, gpus, &shared);
 		if (!shared) {

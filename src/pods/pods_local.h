@@ -8,6 +8,7 @@
 #include "core/cluster/cluster.h"
 #include "core/record/orchestrator.h"
 #include "kube/pod.h"
+#include "kube/pod_claims.h"
 #include "kube/pod_gpus.h"
 #include "kube/pod_group.h"
 #include "kube/pod_owner.h"
@@ -32,6 +33,13 @@ enum binding {
 	BINDING_DONE,
 };
 
+/* What becomes of the claims of a pod that is not bound. */
+enum claim_goal {
+	CLAIM_GOAL_NONE,
+	CLAIM_GOAL_ALLOCATED, /* its binding follows */
+	CLAIM_GOAL_RELEASED,
+};
+
 struct unit;
 struct kube_node;
 struct kube_queue;
@@ -50,7 +58,10 @@ struct pod {
 	bool evicting;
 	bool crossed; /* it gives way to another scheduler's */
 	bool queued;  /* in pods.arrivals */
-	char *said;   /* why it waits, as it was last written */
+	enum claim_goal claim_goal;
+	enum claim_step claim_step; /* the last that was written */
+	json_t *claim;              /* as the last answer showed it; NULL */
+	char *said;                 /* why it waits, as it was last written */
 	int64_t said_ms;
 	char *succeeded; /* its key in pods.succeeded; NULL: it has not, or has no group */
 	struct pod *next_succeeded;
@@ -144,6 +155,7 @@ struct pods {
 	struct text_map units;     /* struct unit by its key */
 	struct text_map succeeded; /* struct pod: the first of a group's that have succeeded */
 	struct text_map groups;    /* json_t * of PodGroups: "resource namespace/name" */
+	struct text_map slices;    /* json_t * of our driver, by the name of the node */
 	struct text_map queues;    /* struct kube_queue by name */
 	struct text_map classes;   /* struct use_of_class by name */
 	struct map jobs;           /* struct unit by job */
@@ -154,7 +166,7 @@ struct pods {
 	size_t arrival_count, arrival_capacity;
 	int64_t now_ms, last_serial;
 	bool ending; /* nobody hears of anything any more */
-	bool nodes_synced, pods_synced, begun, ready, classes_dirty;
+	bool nodes_synced, pods_synced, claims_synced, begun, ready, classes_dirty;
 	struct pod **lingering; /* gone, and not released */
 	size_t lingering_count, lingering_capacity;
 	size_t why_at;
@@ -258,6 +270,29 @@ void order_released(struct pods *pods, struct unit *unit, int place, const struc
 void order_evict(struct pods *pods, struct pod *pod, bool by_eviction);
 bool order_answer(void *context, const struct write *write, enum outcome outcome,
                   const json_t *object, const char *reason);
+
+void order_bind(struct pods *pods, struct pod *pod);
+/* It cannot be bound: the core is told, and has to decide again. */
+void order_not_bound(struct pods *pods, struct pod *pod, const char *text);
+/* It was told to stop before it was bound. */
+void order_give_back(struct pods *pods, struct pod *pod);
+
+/* pods_claim.c */
+/* Adds what its claims ask for. False with a reason. */
+bool claims_ask(const struct pods *pods, const json_t *pod, struct pod_gpus *gpus,
+                struct error *error);
+/* False: a claim of the pod was not made, or not heard of, yet. */
+bool claims_are_there(const struct pods *pods, const json_t *pod);
+/* Whether the driver of the node offers what claims can allocate. */
+bool claims_suit_node(const struct pods *pods, const json_t *pod, const char *node);
+void claims_slice(struct pods *pods, enum reflector_event event, const json_t *object);
+/* Allocates the pod's claims by the reservation of its task, and then binds it. */
+void claims_deliver(struct pods *pods, struct pod *pod);
+/* Takes back what was allocated of a pod that is not bound. */
+void claims_release(struct pods *pods, struct pod *pod);
+void claims_forget(struct pod *pod);
+void claims_answer(struct pods *pods, struct pod *pod, enum outcome outcome, const json_t *object,
+                   const char *reason);
 
 /* pods_say.c */
 /* RFC 3339, with microseconds where the API wants them; to be freed. */

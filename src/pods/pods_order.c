@@ -49,7 +49,7 @@ static char *binding_body(const struct pods *pods, const struct pod *pod)
 	                               "kind", "Node", "name", task->node));
 }
 
-static void bind_pod(struct pods *pods, struct pod *pod)
+void order_bind(struct pods *pods, struct pod *pod)
 {
 	struct write *write = write_new(WRITE_BIND, pod->uid, "POST", pod_path(pod, "/binding"),
 	                                binding_body(pods, pod));
@@ -238,8 +238,12 @@ static void order_start(struct pods *pods, struct unit *unit, const struct task_
 		}
 		return;
 	}
-	if (!writer_has(&pods->writer, pod->uid, WRITE_BIND))
-		bind_pod(pods, pod);
+	if (writer_has(&pods->writer, pod->uid, WRITE_BIND))
+		return;
+	if (pod_has_claims(pod->object))
+		claims_deliver(pods, pod);
+	else
+		order_bind(pods, pod);
 }
 
 static void order_stop(struct pods *pods, const struct task_order *order)
@@ -270,12 +274,16 @@ static void order_stop(struct pods *pods, const struct task_order *order)
 	task->stopping = true;
 	if (pod && pod->binding == BINDING_SENT) {
 		writer_drop(&pods->writer, pod->uid, WRITE_BIND);
-		if (writer_has(&pods->writer, pod->uid, WRITE_BIND))
+		writer_drop(&pods->writer, pod->uid, WRITE_CLAIM);
+		if (writer_has(&pods->writer, pod->uid, WRITE_BIND) ||
+		    writer_has(&pods->writer, pod->uid, WRITE_CLAIM))
 			return; /* its answer says what is to be done */
 		pod->binding = BINDING_NONE;
 	}
 	if (!pod || pod->binding == BINDING_NONE) {
 		refuse(pods, unit, place, "");
+		if (pod)
+			claims_release(pods, pod);
 		return;
 	}
 	const json_t *status = json_object_get(pod->object, "status");
@@ -348,10 +356,9 @@ static void bound(struct pods *pods, struct pod *pod)
 }
 
 /* A gang starts whole or not at all: those of its pods that are bound go, and it waits again. */
-static void not_bound(struct pods *pods, struct pod *pod, const char *reason)
+void order_not_bound(struct pods *pods, struct pod *pod, const char *text)
 {
 	struct unit *unit = pod->unit;
-	char *text = text_print("the API server refused its binding: %.160s", reason);
 
 	pod->binding = BINDING_NONE;
 	pods->figures.binds_refused++;
@@ -359,7 +366,22 @@ static void not_bound(struct pods *pods, struct pod *pod, const char *reason)
 	refuse(pods, unit, pod->place, text);
 	if (unit->is_group && unit->task_count > 1 && unit->job_id)
 		pods_send_job(pods, COMMAND_REQUEUE, unit->job_id);
+	claims_release(pods, pod);
+}
+
+static void not_bound(struct pods *pods, struct pod *pod, const char *reason)
+{
+	char *text = text_print("the API server refused its binding: %.160s", reason);
+
+	order_not_bound(pods, pod, text);
 	free(text);
+}
+
+void order_give_back(struct pods *pods, struct pod *pod)
+{
+	pod->binding = BINDING_NONE;
+	refuse(pods, pod->unit, pod->place, "");
+	claims_release(pods, pod);
 }
 
 /* What the API server would not bind at any time. */
@@ -410,6 +432,10 @@ bool order_answer(void *context, const struct write *write, enum outcome outcome
 		return false;
 	if (write->kind == WRITE_BIND)
 		return bind_answer(pods, pod, outcome, object, reason);
+	if (write->kind == WRITE_CLAIM) {
+		claims_answer(pods, pod, outcome, object, reason);
+		return false;
+	}
 	bool removes = write->kind == WRITE_EVICT || write->kind == WRITE_DELETE;
 	if (!removes || outcome == OUTCOME_WRITTEN || outcome == OUTCOME_GONE)
 		return false;

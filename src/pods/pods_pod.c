@@ -28,6 +28,7 @@ static void pod_free(struct pod *pod)
 	free(pod->name);
 	free(pod->node);
 	free(pod->said);
+	json_decref(pod->claim);
 	json_decref(pod->object);
 	free(pod);
 }
@@ -69,6 +70,8 @@ static void give_away(struct pods *pods, struct pod *pod)
 	pods_note(pods, "pod %s/%s was bound to node %s by somebody else", pod->namespace,
 	          pod->name, pod->node);
 	writer_drop(&pods->writer, pod->uid, WRITE_BIND);
+	writer_drop(&pods->writer, pod->uid, WRITE_CLAIM);
+	claims_forget(pod);
 	if (!unit->is_group && unit->job_id)
 		pods_send_job(pods, COMMAND_CANCEL, unit->job_id);
 	order_released(pods, unit, place,
@@ -225,6 +228,7 @@ static void remove_pod(struct pods *pods, const json_t *object)
 	}
 	writer_drop(&pods->writer, pod->uid, WRITE_STATUS);
 	writer_drop(&pods->writer, pod->uid, WRITE_BIND);
+	writer_drop(&pods->writer, pod->uid, WRITE_CLAIM);
 	forget_arrival(pods, pod);
 	group_forget_success(pods, pod);
 	if (!pod->unit) {
@@ -259,24 +263,12 @@ void pods_pod(struct pods *pods, enum reflector_event event, const json_t *objec
 	}
 }
 
-/* What we cannot evaluate is 'no', and the pod says so. */
-static bool is_supported(const json_t *object, struct error *error)
-{
-	const json_t *spec = json_object_get(object, "spec");
-
-	return json_array_size(json_object_get(spec, "resourceClaims")) == 0 ||
-	       error_set(error, ERROR_INVALID,
-	                 "spec.resourceClaims is not supported by this scheduler");
-}
-
 void pod_take_in(struct pods *pods, struct pod *pod)
 {
-	struct error error = { 0 };
-
 	if (pod->unit || pod->node || is_leaving(pod))
 		return;
-	if (!is_supported(pod->object, &error)) {
-		say_waits(pods, pod, "NotSupported", error.text);
+	if (!claims_are_there(pods, pod->object)) {
+		pod_arrives(pods, pod); /* again */
 		return;
 	}
 	unit_join(pods, pod);

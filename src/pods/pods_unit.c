@@ -140,12 +140,15 @@ bool ask_read(const struct pods *pods, const json_t *object, struct ask *ask, st
 	*ask = (struct ask){ 0 };
 	buffer_text(&ask->rules, "");
 	if (!pod_gpus_read(object, &ask->gpus, error) ||
+	    !claims_ask(pods, object, &ask->gpus, error) ||
 	    !pod_request_read(object, &settings, &ask->request, error) ||
 	    !pod_rules(object, &settings, &ask->rules, error))
 		return false;
 	pod_marks(object, &ask->marks);
 	bool parts = ask->gpus.kind == POD_GPU_FRACTION || ask->gpus.kind == POD_GPU_MEMORY;
 	pod_node_class(object, parts, &ask->node_class);
+	if (pod_has_claims(object))
+		buffer_text(&ask->node_class, "-claims");
 	json_t *volumes = class_volumes(pods, object, error);
 	pod_volumes_class(volumes, &ask->node_class);
 	json_decref(volumes);

@@ -8,6 +8,8 @@ FIELD(node, .label = "Node", .help = "Its node", .kind = VALUE_TEXT, .empty = EM
 FIELD(capacity_mb, .label = "Capacity", .help = "Its memory", .kind = VALUE_INTEGER, .unit = UNIT_MIB)
 FIELD(overhead_mb, .label = "Overhead", .help = "Memory that the driver keeps", .kind = VALUE_INTEGER, .unit = UNIT_MIB)
 FIELD(foreign_mb, .label = "External", .help = "Memory that others use", .kind = VALUE_INTEGER, .unit = UNIT_MIB)
+FIELD(unexplained_mb, .label = "Unexplained", .help = "The part of foreign_mb that no process explains", .kind = VALUE_INTEGER,
+	.unit = UNIT_MIB, .empty = EMPTY_OMITTED)
 FIELD(used_before_mb, .label = "Used before", .help = "Memory in use before the decision", .kind = VALUE_INTEGER, .unit = UNIT_MIB)
 FIELD(releasing_mb, .label = "Releasing", .help = "Memory of tasks and slots that are stopping", .kind = VALUE_INTEGER, .unit = UNIT_MIB)
 FIELD(claimed_mb, .label = "Claimed", .help = "Memory that was promised to others", .kind = VALUE_INTEGER, .unit = UNIT_MIB)

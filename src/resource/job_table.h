@@ -33,7 +33,7 @@ FIELD(priority, .label = "Priority",
 	.setter = SET_ANY_TIME, STORED(RECORD_JOB, struct job_record, priority),
 	.proto = { .request = 3, .reply = 7, .type = "int32" },
 	.option = { .name = "--priority", .letter = "-p", .argument = "N",
-		.help = "a number, or low (100), normal (500), high (1000), urgent (2500)" },
+		.help = "a number, or low (100), normal or medium (500), high (1000), urgent (2500), critical (5000)" },
 	.form = { .section = SECTION_GENERAL })
 FIELD(gpu_sharing, .label = "GPU sharing",
 	.help = "What the GPU fields mean: no GPU, gpu_count whole GPUs, gpu_fraction of a GPU, or gpu_memory_mb of a GPU",

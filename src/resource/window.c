@@ -16,6 +16,7 @@ const struct resource window_resource = {
 	FIELDS_OF(window_fields),
 	.schema = "Window",
 	.null_is_default = true,
-	.no_proto = "windows are managed over REST",
+	.request_message = "CreateWindowRequest",
+	.reply_message = "Window",
 	.no_form = "the dashboard has a form of its own for windows",
 };

@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "api/auth/gate.h"
+#include "base/duration.h"
 #include "base/number_text.h"
 #include "server/directory.h"
 #include "store/backup.h"
@@ -186,10 +187,30 @@ static int64_t read_id(const char *text, const char *prefix)
 	return number_read(text_of(text), 1, INT64_MAX, &number) ? number : 0;
 }
 
+/* How long it is valid, as a duration or in days; 0: for ever. */
+static bool read_validity(const struct options *options, int64_t *ms, struct error *error)
+{
+	const int64_t day_ms = INT64_C(86400000), days_max = 10000;
+	int64_t days = options->days ? read_id(options->days, "") : 0;
+
+	*ms = days * day_ms;
+	if (options->days && options->expires_in)
+		return error_set(error, ERROR_INVALID, "give --expires-in or --days, not both");
+	if (options->days && (days == 0 || days > days_max))
+		return error_set(error, ERROR_INVALID, "--days is '%.40s': write a number of days",
+		                 options->days);
+	if (options->expires_in &&
+	    (!duration_read(text_of(options->expires_in), days_max * day_ms, ms) || *ms == 0))
+		return error_set(error, ERROR_INVALID,
+		                 "--expires-in is '%.40s': write a duration, such as 30d or 12h",
+		                 options->expires_in);
+	return true;
+}
+
 static bool describe_token(const struct options *options, struct gate_token *token,
                            struct error *error)
 {
-	const int64_t day_ms = INT64_C(86400000), days_max = 100000;
+	int64_t valid_ms;
 	*token = (struct gate_token){ .created_ms = (int64_t)time(NULL) * 1000 };
 	if (!read_role(options->role ? options->role : "admin", &token->identity.role))
 		return error_set(
@@ -201,22 +222,20 @@ static bool describe_token(const struct options *options, struct gate_token *tok
 		token->identity.tenant_id = read_id(options->tenant, "tenant-");
 	if (options->tenant && token->identity.tenant_id == 0)
 		return error_set(error, ERROR_INVALID,
-		                 "--tenant is '%.40s': write its id, such as tenant-3",
+		                 "--tenant-id is '%.40s': write its id, such as tenant-3",
 		                 options->tenant);
 	if (token->identity.role == ROLE_TENANT && token->identity.tenant_id == 0)
-		return error_set(error, ERROR_INVALID, "--role tenant needs --tenant ID");
+		return error_set(error, ERROR_INVALID, "--role tenant needs --tenant-id ID");
 	if (token->identity.role == ROLE_ADMIN && token->identity.tenant_id != 0)
 		return error_set(error, ERROR_INVALID,
 		                 "an administrator belongs to no tenant: say --role tenant");
-	int64_t days = options->days ? read_id(options->days, "") : 0;
-	if (options->days && (days == 0 || days > days_max))
-		return error_set(error, ERROR_INVALID, "--days is '%.40s': write a number of days",
-		                 options->days);
-	token->expires_ms = days > 0 ? token->created_ms + days * day_ms : 0;
+	if (!read_validity(options, &valid_ms, error))
+		return false;
+	token->expires_ms = valid_ms > 0 ? token->created_ms + valid_ms : 0;
 	snprintf(token->identity.node, sizeof(token->identity.node), "%s",
 	         options->node ? options->node : "");
 	snprintf(token->note, sizeof(token->note), "%s",
-	         options->name ? options->name : "made by gpu-scheduler token create");
+	         options->note ? options->note : "made by gpu-scheduler token create");
 	return true;
 }
 

@@ -30,8 +30,8 @@ struct options {
 	bool kubernetes;
 	const char *file;        /* BACKUP, RESTORE */
 	bool yes;                /* REPAIR, RESTORE: do it */
-	const char *role, *name; /* CREATE_TOKEN */
-	const char *tenant, *node, *days;
+	const char *role, *note; /* CREATE_TOKEN */
+	const char *tenant, *node, *expires_in, *days;
 };
 
 /* False with a reason for unknown or missing arguments. */

@@ -30,20 +30,24 @@ void steps_before(struct sched *sched, struct catalogue *catalogue)
 }
 
 static void put_gpu(struct buffer *text, struct catalogue *catalogue,
-                    const struct decision_record *decision, const int64_t *line)
+                    const struct decision_record *decision, int64_t row)
 {
+	const int64_t *line = decision->gpus.at + row * LINE_WIDTH;
+
 	catalogue_lock(catalogue);
 	const struct gpu_record *gpu = catalogue_get(catalogue, RECORD_GPU, line[LINE_GPU], 0);
 	buffer_print(text, "[GPU_ALLOCATE] job-%lld: %s: ", (long long)decision->job_id,
 	             gpu ? gpu->uuid : "a GPU");
 	catalogue_unlock(catalogue);
 	buffer_print(text,
-	             "capacity %lld, overhead %lld, foreign %lld, used %lld, releasing %lld, "
-	             "claimed %lld, asked %lld, used after %lld MiB\n",
+	             "capacity %lld, overhead %lld, foreign %lld (unexplained %lld), used %lld, "
+	             "releasing %lld, claimed %lld, asked %lld, used after %lld MiB\n",
 	             (long long)line[LINE_CAPACITY], (long long)line[LINE_OVERHEAD],
-	             (long long)line[LINE_FOREIGN], (long long)line[LINE_USED_BEFORE],
-	             (long long)line[LINE_RELEASING], (long long)line[LINE_CLAIMED],
-	             (long long)line[LINE_ASKED], (long long)line[LINE_USED_AFTER]);
+	             (long long)line[LINE_FOREIGN],
+	             (long long)decision_unexplained_mib(decision, row),
+	             (long long)line[LINE_USED_BEFORE], (long long)line[LINE_RELEASING],
+	             (long long)line[LINE_CLAIMED], (long long)line[LINE_ASKED],
+	             (long long)line[LINE_USED_AFTER]);
 }
 
 void steps_after(struct sched *sched, struct catalogue *catalogue, const struct effects *effects)
@@ -61,7 +65,7 @@ void steps_after(struct sched *sched, struct catalogue *catalogue, const struct 
 			                            LOG_NUMBER("model", decision->model_id) };
 		buffer_clear(&text);
 		for (int64_t j = 0; j < decision->gpus.count; j++)
-			put_gpu(&text, catalogue, decision, &decision->gpus.at[j * LINE_WIDTH]);
+			put_gpu(&text, catalogue, decision, j);
 		sched_explain(sched, decision, 0, &text);
 		if (text.size > 0)
 			log_write_lines(LOG_STEPS, text.data, fields,

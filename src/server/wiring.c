@@ -126,6 +126,26 @@ static void make_notify(struct wiring *wiring, const struct config *config)
 	};
 }
 
+static const struct login_settings *make_login(struct wiring *wiring, const struct config *config)
+{
+	if (!*config->oidc.issuer)
+		return NULL;
+	wiring->login = (struct login_settings){
+		.name = config->oidc.name,
+		.issuer = config->oidc.issuer,
+		.client_id = config->oidc.client_id,
+		.client_secret = or_null(config->oidc.client_secret),
+		.scopes = config->oidc.scopes,
+		.redirect_url = or_null(config->oidc.redirect_url),
+		.user_claim = config->oidc.user_claim,
+		.groups_claim = config->oidc.groups_claim,
+		.ca_path = or_null(config->oidc.ca_path),
+		.groups = config->oidc.groups.at,
+		.session_ms = config->oidc.session_hours * 3600000,
+	};
+	return &wiring->login;
+}
+
 static void make_service(struct wiring *wiring, const struct config *config)
 {
 	int64_t burst = config->api.rate_limit_burst;
@@ -155,6 +175,7 @@ static void make_service(struct wiring *wiring, const struct config *config)
 		.version = GPU_SCHEDULER_VERSION,
 		.notify = &wiring->notify,
 		.metrics_path = config->metrics.path,
+		.login = make_login(wiring, config),
 	};
 }
 

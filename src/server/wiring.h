@@ -15,6 +15,7 @@ struct wiring {
 	struct journal_options journal;
 	struct redis_options redis;
 	struct notify_settings notify;
+	struct login_settings login;
 	struct secret_keys *secret_keys;
 	struct gate_key *keys;
 	struct buffer *materials; /* of the keys */

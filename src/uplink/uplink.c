@@ -174,8 +174,6 @@ bool uplink_ready(struct uplink *link, struct error *error)
 	uv_timer_stop(&link->retry);
 	link->stage = UPLINK_OPEN;
 	uplink_touch(link);
-	log_at(LOG_INFO, "connected to a scheduler", LOG_TEXT("host", link->host),
-	       LOG_TEXT("port", link->port));
 	link->settings.connected(link->settings.context);
 	return true;
 }

@@ -110,8 +110,11 @@ static int took_frame(nghttp2_session *session, const nghttp2_frame *frame, void
 
 	(void)session;
 	if (frame->hd.type == NGHTTP2_HEADERS && link->connection->http_status == 200 &&
-	    !link->connection->grpc_status[0])
+	    !link->connection->grpc_status[0]) {
 		link->wait_ms = 0;
+		log_at(LOG_INFO, "connected to a scheduler", LOG_TEXT("host", link->host),
+		       LOG_TEXT("port", link->port));
+	}
 	if (ends && frame->hd.stream_id == link->connection->stream)
 		link->connection->stream = -1;
 	return 0;

@@ -54,6 +54,7 @@ def test_an_enrolled_agent_signs_in_and_runs_jobs(secured):
     job = secured.submit("echo signed in", gpu_count=1)
     assert secured.await_state(job, "completed", "failed")["state"] == "completed"
     assert secured.logs(job) == "signed in\n"
+    assert "connected to a scheduler" in (secured.directory / "node-signed-in.log").read_text()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
@@ -80,12 +81,28 @@ def refused_by(secured, name, *arguments):
 
 
 def test_an_agent_without_a_token_is_not_let_in(secured):
-    refused_by(secured, "node-without")
+    assert "connected to a scheduler" not in refused_by(secured, "node-without")
 
 
 def test_an_agent_with_the_token_of_another_node_is_not_let_in(secured):
     _, path = secured.enroll("node-one")
     refused_by(secured, "node-two", "--token-file", str(path))
+
+
+def test_enrolling_again_revokes_the_earlier_token(secured):
+    _, path = secured.enroll("node-again")
+    earlier = path.read_text().strip()
+    secured.enroll("node-beside")
+    done, _ = secured.enroll("node-again")
+    assert done.returncode == 0, done.stderr
+    assert path.read_text().strip() != earlier
+    tokens = secured.scheduler.get("/api/v1/tokens").json()["tokens"]
+    assert sorted(one["node"] for one in tokens if one["role"] == "agent") == ["node-again", "node-beside"]
+    assert secured.scheduler.get("/api/v1/nodes", token=earlier).status == 401
+    entry = secured.scheduler.get("/api/v1/audit").json()["entries"][0]
+    assert entry["action"] == "create token" and "instead of" in entry["detail"]
+    refused = secured.scheduler.post("/api/v1/tokens", {"role": "viewer", "replace": True})
+    assert refused.status == 400 and "replace" in refused.json()["error"]
 
 
 def test_enrolling_without_rights_says_why(secured):

@@ -106,6 +106,27 @@ def test_what_the_guard_says_is_shown_while_the_task_runs(cluster, measured):
     assert guard["limit_mb"] == 1000
 
 
+def test_nothing_stays_behind_of_a_task_that_ends_without_the_agent(cluster, measured, tmp_path):
+    agent = start(cluster, measured)
+    free = tmp_path / "free"
+    free.mkdir(mode=0o777)
+    wait = f"while ! test -e {free}/now; do sleep 0.05; done"
+    job = cluster.submit(f"({wait}) | {HOLD} 800 300; exit 0", gpu_memory_mb=1000)
+    cluster.wait(lambda: (cluster.job(job)["guard"] or {}).get("refusals") == 1)
+
+    def segments():
+        return list(pathlib.Path("/dev/shm").glob(f"gpu-guard-{agent.label()}*"))
+
+    assert segments()
+    agent.kill()
+    (free / "now").touch()
+    cluster.wait(lambda: not segments())
+    agent.start()
+    guard = cluster.await_state(job, "completed")["guard"]
+    assert (guard["limit_mb"], guard["peak_mb"], guard["refusals"]) == (1000, 800, 1)
+    cluster.wait(lambda: not list(pathlib.Path(agent.state, "works").iterdir()))
+
+
 def test_a_limit_that_somebody_else_changed_is_put_right_and_told(cluster, measured):
     agent = start(cluster, measured)
     job = cluster.submit(f"sleep 1000 | {HOLD} 100", gpu_memory_mb=1000)

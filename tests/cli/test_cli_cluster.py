@@ -37,6 +37,8 @@ def test_a_node_is_drained_and_resumed(cli):
     assert "1 draining" in cli("status")
     cli("resume", alpha)
     assert re.search(rf"^{alpha} +online", cli("nodes"), re.M)
+    actions = [one["action"] for one in json.loads(cli("audit", "-o", "json"))]
+    assert actions[0] == "node_resume" and "node_drain" in actions
     assert json.loads(cli("nodes", alpha, "-o", "json"))["drain_reason"] == ""
 
 
@@ -52,6 +54,17 @@ def test_tenants_are_made_and_their_quota_changed(cli):
     refused = cli.run("submit", "--tenant-id", "chemistry", "--gpus", "5", "--", "true")
     assert refused.returncode == 5
     assert "quota exceeded for tenant chemistry: GPUs requested=5" in refused.stderr
+
+
+def test_a_job_beyond_its_tenants_limit_waits_and_is_told_of_the_limit(cli, cluster):
+    cli("create-tenant", "geology", "--gpus", "2", "--max-gpus", "3")
+    jobs = [cli.submit("-t", "geology", "--gpus", "2", "--", "sleep", "300") for _ in range(2)]
+    cluster.await_state(jobs[0], "running")
+    cluster.wait(lambda: "at its limit" in cli("why", jobs[1]))
+    for said in (cli("why", jobs[1]), cli("queue", "-o", "wide")):
+        assert "tenant geology is at its limit of 3 GPUs (2 in use, 2 requested)" in said
+        assert "exceeded" not in said and "quota" not in said
+    cli("cancel", *jobs)
 
 
 def test_with_several_tenants_one_must_be_named(cli):

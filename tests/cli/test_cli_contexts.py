@@ -13,6 +13,7 @@ import pytest
 
 from cli import Cli
 from cluster import Cluster
+from scheduler import Scheduler
 
 
 def test_a_context_says_where_and_whose(cluster, tmp_path):
@@ -84,6 +85,23 @@ def test_tokens_are_made_once_and_revoked(cli, tmp_path):
     assert mine["id"] not in cli("token", "list", "-o", "name").split()
     assert cli.run("token", "revoke", mine["id"]).returncode == 3
     assert cli.run("token", "make").returncode == 2
+
+
+def test_a_token_is_described_by_the_same_words_in_both_programs(cli, cluster, tmp_path):
+    """--note, --expires-in and --tenant-id; --name and --days are understood as well."""
+    service = Scheduler(tmp_path / "stopped", starts=False)
+    service.write_config()
+    for number, words in enumerate((["--note", "wall", "--expires-in", "30d"], ["--name", "wall", "--days", "30"])):
+        role = ["--role", "viewer", *words]
+        made = service.run("token", "create", *role, "--tenant-id", "tenant-1")
+        assert made.returncode == 0 and made.stdout.startswith("gst_"), made
+        cli("token", "create", *role, "-t", "physics")
+        listed = [one for one in json.loads(cli("token", "list", "-o", "json")) if one["note"] == "wall"]
+        assert len(listed) == number + 1 and all(one["expires_at"] for one in listed)
+    for words in (["--note", "a", "--name", "b"], ["--expires-in", "1h", "--days", "1"], ["--days", "none"]):
+        assert cli.run("token", "create", *words).returncode == 2, words
+    for words in (["--expires-in", "1h", "--days", "1"], ["--expires-in", "soon"]):
+        assert service.run("token", "create", *words).returncode != 0, words
 
 
 def test_models_are_put_shown_and_removed(cli, cluster):
@@ -161,11 +179,12 @@ def test_the_output_of_a_models_server_can_be_read(cli, cluster):
 
 
 def test_decisions_have_their_arithmetic(cli, cluster):
-    job = cli.submit("--gpu-memory", "20G", "--", "true")
+    job = cli.submit("--name", "by-name", "--gpu-memory", "20G", "--", "true")
     cluster.await_state(job, "completed")
     said = cli("decisions", "--job", job)
     assert f"{job} starts" in said and "20480 asked" in said
     assert cli("decisions", "--short", "--limit", "1").count("\n") == 2
+    assert re.search(rf"start +{job} +by-name ", cli("decisions", "--short", "--job", job))
     assert json.loads(cli("decisions", "--job", job[4:], "-o", "json"))[0]["job_id"] == job
 
 

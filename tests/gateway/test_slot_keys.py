@@ -24,9 +24,9 @@ def make_model(cluster, command=None, **more):
     assert answer.status == 201, answer
 
 
-def lease(cluster, model="m"):
+def lease(cluster, model="m", lasts="1h"):
     def ask():
-        answer = cluster.scheduler.post(f"/api/v1/models/{model}/leases?wait=5", {})
+        answer = cluster.scheduler.post(f"/api/v1/models/{model}/leases?wait=5&lease={lasts}", {})
         assert answer.status in (201, 503), answer
         return answer.status == 201 and answer.json()
     return cluster.wait(ask)
@@ -207,8 +207,64 @@ def test_a_stream_and_the_key_outlive_the_agent_and_the_scheduler(cluster, lease
     again = lease(cluster)
     thread.join(120)
     assert answers[0].body.count(b"data: ") == 62
-    assert (again["address"], again["key"]) == (leased["address"], leased["key"])
-    assert ask(again, authorization=f"Bearer {again['key']}").status == 200
+    assert again["address"] == leased["address"] and again["key"] != leased["key"]
+    for key in (again["key"], leased["key"]):
+        assert ask(again, authorization=f"Bearer {key}").status == 200
+
+
+def opens(leased):
+    return ask(leased, authorization=f"Bearer {leased['key']}").status
+
+
+def give_back(cluster, leased):
+    assert cluster.scheduler.request("DELETE", f"/api/v1/leases/{leased['lease_id']}").status == 200
+
+
+def test_a_key_ends_with_its_lease_and_no_other(cluster, leased):
+    other = lease(cluster)
+    assert other["slot_id"] == leased["slot_id"] and other["key"] != leased["key"]
+    assert (opens(leased), opens(other)) == (200, 200)
+    shown = cluster.scheduler.get(f"/api/v1/leases/{leased['lease_id']}").json()
+    assert shown["key"] == leased["key"]
+    kept = Connection(leased["address"])
+    headers = {"authorization": f"Bearer {leased['key']}"}
+    assert kept.ask("POST", "/v1/chat/completions", b'{"model":"m"}', **headers).status == 200
+    give_back(cluster, leased)
+    await_true(lambda: opens(leased) == 401)
+    assert kept.ask("POST", "/v1/chat/completions", b'{"model":"m"}', **headers).status == 401
+    assert opens(other) == 200
+
+
+def test_a_stream_lives_longer_than_the_key_that_began_it(cluster, leased):
+    body = json.dumps({"model": "m", "stream": True, "mock": {"tokens": 60, "gap": 0.1}})
+    connection = Connection(leased["address"])
+    connection.http.request("POST", "/v1/chat/completions", body, {"authorization": f"Bearer {leased['key']}"})
+    answer = connection.http.getresponse()
+    assert answer.read(10)
+    give_back(cluster, leased)
+    await_true(lambda: opens(leased) == 401)
+    assert answer.read().count(b"data: ") >= 60
+
+
+def test_a_key_ends_when_its_lease_is_not_renewed(cluster, leased):
+    short = lease(cluster, lasts="1s")
+    renewed = cluster.scheduler.post(f"/api/v1/leases/{short['lease_id']}/renew?lease=1h", {})
+    if renewed.status == 200:  # in time
+        assert renewed.json()["key"] == short["key"] and opens(short) == 200
+        renewed = cluster.scheduler.post(f"/api/v1/leases/{short['lease_id']}/renew?lease=1s", {})
+        assert renewed.status == 200
+    await_true(lambda: opens(short) == 401)
+    assert opens(leased) == 200
+
+
+def test_a_key_that_ended_while_the_agent_was_away_opens_nothing_when_it_is_back(cluster, leased):
+    other = lease(cluster)
+    cluster.agents[0].kill()
+    give_back(cluster, leased)
+    assert opens(other) == 200
+    cluster.agents[0].start()
+    await_true(lambda: opens(leased) == 401)
+    assert opens(other) == 200
 
 
 def test_a_slot_that_ends_leaves_no_key_and_no_listener(cluster, leased):

@@ -16,7 +16,7 @@ from control_plane import ControlPlane  # noqa: E402
 from fake_api import FakeApi  # noqa: E402
 
 collect_ignore = [] if os.environ.get("KUBE_CONTROL_PLANE") else [
-    "test_control_plane.py", "test_control_plane_kai.py"]
+    "test_control_plane.py", "test_control_plane_claims.py", "test_control_plane_kai.py"]
 
 
 @pytest.fixture

@@ -3,12 +3,14 @@
 import json
 import pathlib
 import sys
+import time
 
 import grpc
 import pytest
 from google.protobuf import duration_pb2, timestamp_pb2
 
 from calls import scheduler_pb2, scheduler_pb2_grpc
+from crowd import Crowd
 from scheduler import ROOT, Scheduler, make_tenant
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "parity"))
@@ -202,3 +204,72 @@ def test_a_tenant_is_not_changed_by_what_rest_refuses(lab):
             assert answer.status == 400 and answer.json()["error"] == said
         assert name in said
     assert lab.service.get("/api/v1/tenants/lab").json() == before
+
+
+def wait_for(condition, seconds=60):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.05)
+
+
+@pytest.fixture(scope="module")
+def nodes(lab):
+    crowd = Crowd(lab.service.grpc, 2, gpus=4)
+    wait_for(lambda: len([one for one in lab.service.get("/api/v1/nodes").json()["nodes"]
+                          if one["reported"]]) == 2)
+    yield crowd.nodes
+    crowd.close()
+
+
+def test_a_window_has_the_fields_and_the_rules_of_rest(lab, nodes):
+    fields = table_of("window")
+    settable = {field["name"]: field for field in fields if "request" in field["proto"]}
+    ahead = "2035-01-31T12:00:00Z"
+    values = [
+        {"reason": "fans", "maintenance": True, "start": ahead, "length": "1h0m0s", "repeat": "weekly",
+         "nodes": [nodes[0].name], "evict": True, "grace": "1m0s", "lead": "2h0m0s"},
+        {"tenant_id": lab.tenant, "start": ahead, "length": "1h0m0s", "gpus": [nodes[1].uuid(1)]},
+        {"start": ahead, "length": "1h0m0s", "gpu_count": 2, "gpu_model": "NVIDIA H100 80GB"},
+    ]
+    assert {name for one in values for name in one} | {"name"} == set(settable)
+    for number, one in enumerate(values):
+        request = scheduler_pb2.CreateWindowRequest(name=f"window-{number}")
+        for name, value in one.items():
+            to_message(request, settable[name], value)
+        made = lab.stub.CreateWindow(request, timeout=60).window
+        shown = lab.service.get(f"/api/v1/windows/window-{number}").json()
+        assert from_message(fields, made) == canonical(fields, shown)
+        assert all(shown[name] == value for name, value in one.items()
+                   if name not in ("start", "gpu_count", "gpu_model")), (shown, one)
+        again = lab.stub.GetWindow(scheduler_pb2.GetWindowRequest(name=f"window-{number}"), timeout=60)
+        assert again.window == made
+    assert len(lab.service.get("/api/v1/windows/window-2").json()["gpus"]) == 2
+    listed = lab.stub.ListWindows(scheduler_pb2.ListWindowsRequest(), timeout=60).windows
+    assert [one.name for one in listed] == ["window-0", "window-1", "window-2"]
+    said = lab.refused(lab.stub.CreateWindow, scheduler_pb2.CreateWindowRequest(
+        name="a b", gpu_count=1, length=duration_pb2.Duration(seconds=60)))
+    answer = lab.service.post("/api/v1/windows", {"name": "a b", "gpu_count": 1, "length": "1m"})
+    assert answer.status == 400 and answer.json()["error"] == said
+    for one in listed:
+        assert lab.stub.DeleteWindow(scheduler_pb2.DeleteWindowRequest(name=one.name), timeout=60).success
+    assert lab.service.get("/api/v1/windows").json()["total"] == 0
+    with pytest.raises(grpc.RpcError) as error:
+        lab.stub.DeleteWindow(scheduler_pb2.DeleteWindowRequest(name="window-0"), timeout=60)
+    assert error.value.code() == grpc.StatusCode.NOT_FOUND
+    entry = lab.service.get("/api/v1/audit").json()["entries"][0]
+    assert (entry["action"], entry["object"]) == ("remove_window", "/api/v1/windows/window-2")
+
+
+def test_a_model_is_evicted(lab, nodes):
+    made = lab.service.post("/api/v1/models", {"name": "small", "tenant_id": lab.tenant, "runtime": "vllm",
+                                               "gpu_memory_mb": 1000, "min_replicas": 1})
+    assert made.status == 201, made
+    wait_for(lambda: [one["status"] for one in lab.service.get("/api/v1/scheduler/slots").json()] == ["ready"])
+    evict = scheduler_pb2.EvictModelRequest
+    done = lab.stub.EvictModel(evict(model="small", now=True), timeout=60)
+    assert done.success and done.replicas == 1 and "stopped" in done.message
+    with pytest.raises(grpc.RpcError) as error:
+        lab.stub.EvictModel(evict(model="large"), timeout=60)
+    assert error.value.code() == grpc.StatusCode.NOT_FOUND
+    assert lab.service.delete(f"/api/v1/models/{made.json()['id']}").status == 200

@@ -8,7 +8,7 @@ import { type TenantTrack, type Values, beginning, largest } from "../src/histor
 import { wasted } from "../src/idle";
 import { attempts, confidence, expectedEnd, stretches } from "../src/life";
 import { jobTitle } from "../src/parts/common";
-import { subjectOf } from "../src/parts/decision";
+import { gpuName, subjectOf } from "../src/parts/decision";
 import { faultOf } from "../src/parts/field";
 import { runsOf } from "../src/parts/output";
 import { changes, textOf } from "../src/parts/resource-form";
@@ -18,7 +18,7 @@ import { type Field, type Window, jobFields, tenantFields } from "../src/resourc
 import { looksComplete } from "../src/state";
 import type { Decision, Gpu, Job, Node, Run, Span } from "../src/types";
 import { firstTask, lastPlaces } from "../src/views/job";
-import { nodesOf, ranFor, reasonOf } from "../src/views/jobs";
+import { nodesOf, ranFor, reasonOf, tab } from "../src/views/jobs";
 import { formOf, jobOf } from "../src/views/submit";
 import { warnings } from "../src/warnings";
 
@@ -65,6 +65,19 @@ test("an element of an array has its index in its name", () => {
     subjectOf({ job_id: "job-3", name: "ablation", array_index: 2 } as Decision),
     "ablation [2]",
   );
+});
+
+test("a decision names its job, and a GPU by its node and index", () => {
+  const decision = { job_id: "job-3", name: "ablation", type: "start" } as Decision;
+  assert.equal(subjectOf(decision), "ablation");
+  takeAll([node("borea")], [gpu("borea", 2)]);
+  const [uuid] = known.value.flatMap((one) => one.gpus.value.map((cell) => cell.uuid));
+  assert.equal(gpuName({ node: "borea", uuid: uuid ?? "" }), "borea GPU 2");
+  assert.equal(gpuName({ node: "vm", uuid: "GPU-0123456789abcdef" }), "vm …456789abcdef");
+});
+
+test("the page of jobs shows all of them until another choice is made", () => {
+  assert.equal(tab.value, "all");
 });
 
 test("a timeline has each run, and does not run while the job waits", () => {

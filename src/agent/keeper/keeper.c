@@ -29,7 +29,8 @@
 #define EXIT_NOT_RUN 127
 #define EXIT_TIMEOUT 124
 #define HOOK_MS 60000
-#define LAST_OUTPUT_MS 2000    /* for clients of sessions, when the work has ended */
+#define LAST_OUTPUT_MS 2000 /* for clients of sessions, when the work has ended */
+#define BUDGET_BYTES_MAX (16 << 20)
 #define LEASE_LOOK_MS 1000     /* it may be told to end earlier than it was before */
 #define RUNTIME_MARGIN_MS 1000 /* the agent, if there is one, goes first */
 #define EXIT_LINE "exited %d %" PRId64 " %" PRId64 " %" PRId64 " %d %" PRId64 " %d"
@@ -50,6 +51,7 @@ struct keeper {
 	pid_t proxy;  /* before a model's server; 0: none */
 	pid_t looker; /* for checkpoints; 0: none */
 	int marks;    /* what it tells */
+	bool alone;   /* no agent has heard of its end */
 	int64_t started_ms;
 	bool exited, leased_out, timed_out;
 	int exit_code, signal;
@@ -162,6 +164,7 @@ static void write_down_end(struct keeper *keeper)
 		told = tell(keeper->report, EXIT_LINE, keeper->exit_code, peak_bytes,
 		            keeper->exited_ms, cpu_ms, keeper->signal, kills, keeper->timed_out);
 	}
+	keeper->alone = !told;
 	if (!told)
 		fdatasync(keeper->status);
 }
@@ -355,6 +358,40 @@ static void finish_sessions(struct keeper *keeper)
 	sessions_close(&keeper->sessions);
 }
 
+/* The work could write to it, and put something else in its place. */
+static bool read_budget(const char *path, struct buffer *bytes)
+{
+	int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	static char data[65536];
+	struct stat status;
+	bool good = fd >= 0 && fstat(fd, &status) == 0 && S_ISREG(status.st_mode);
+	ssize_t got;
+
+	while (good && bytes->size <= BUDGET_BYTES_MAX && (got = read(fd, data, sizeof(data))) > 0)
+		buffer_bytes(bytes, data, (size_t)got);
+	if (fd >= 0)
+		close(fd);
+	return good && bytes->size <= BUDGET_BYTES_MAX;
+}
+
+/* The agent removes the segment of the guard when it has read it. Where there is none, nothing
+ * stays behind in memory: the segment waits beside the status for the next agent. */
+static void keep_budget(const struct keeper *keeper)
+{
+	struct buffer bytes = { 0 };
+	struct error error = { 0 };
+	const char *from = keeper->spec.budget_path;
+
+	if (!from || !keeper->alone)
+		return;
+	char *to = keeper_budget_path(keeper->spec.status_path);
+	if (read_budget(from, &bytes))
+		file_replace(to, bytes.data, bytes.size, 0600, &error);
+	unlink(from);
+	buffer_free(&bytes);
+	free(to);
+}
+
 /* Whatever the first process left behind ends with it. */
 static void clear(struct keeper *keeper)
 {
@@ -368,6 +405,7 @@ static void clear(struct keeper *keeper)
 		keeper_child_hook(spec, spec->epilog, keeper->out[1], HOOK_MS);
 	drain_all(keeper);
 	cgroup_remove(&keeper->spec.group);
+	keep_budget(keeper);
 	tell(keeper->status, "gone");
 }
 

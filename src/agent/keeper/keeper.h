@@ -48,6 +48,9 @@ int keeper_status_lock(const char *path);
 char *keeper_mark_path(const char *status_path);
 /* The mark; 0: there is none. */
 int64_t keeper_mark_read(const char *status_path);
+/* Where the keeper puts the segment of the work's guard when the work has ended and no agent is
+ * there to read it; to be freed. */
+char *keeper_budget_path(const char *status_path);
 /* True if the work has a keeper. */
 bool keeper_status_is_locked(const char *path);
 

@@ -76,8 +76,8 @@ static int raise_file(int file)
 
 _Noreturn static void become_proxy(const struct spec *spec, int ready, int network)
 {
-	int files[] = { raise_file(KEEPER_LISTENER), raise_file(KEEPER_KEYS), raise_file(ready),
-		        raise_file(network) };
+	int files[] = { raise_file(KEEPER_LISTENER), raise_file(KEEPER_KEYS),
+		        raise_file(KEEPER_LEASES), raise_file(ready), raise_file(network) };
 	char port[24];
 	sigset_t none;
 
@@ -142,6 +142,7 @@ pid_t keeper_proxy_start(const struct spec *spec, int *network, struct error *er
 		                 strerror(errno));
 	close(KEEPER_LISTENER);
 	close(KEEPER_KEYS);
+	close(KEEPER_LEASES);
 	if (ready[1] >= 0)
 		close(ready[1]);
 	if (good && !await_ready(ready[0], error)) {

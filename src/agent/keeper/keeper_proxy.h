@@ -10,8 +10,8 @@
 bool keeper_proxy_can_isolate(void);
 
 /* Starts the spec's proxy, where it has one, and waits until it takes requests. `*network` is the
- * namespace for the server; -1: the node's. The listener and the keys are open as
- * KEEPER_LISTENER and KEEPER_KEYS, and are closed. Its number; 0: there is none, or it could not
+ * namespace for the server; -1: the node's. The files of the proxy are open from
+ * KEEPER_LISTENER on, and are closed. Its number; 0: there is none, or it could not
  * be started, which `error` says. */
 pid_t keeper_proxy_start(const struct spec *spec, int *network, struct error *error);
 
@@ -20,8 +20,9 @@ enum keeper_file {
 	KEEPER_SPEC = 3,
 	KEEPER_REPORT,
 	KEEPER_STATUS,
-	KEEPER_LISTENER, /* these two where the spec has a proxy */
+	KEEPER_LISTENER, /* these three where the spec has a proxy */
 	KEEPER_KEYS,
+	KEEPER_LEASES,
 };
 
 #endif

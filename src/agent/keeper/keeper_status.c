@@ -82,6 +82,11 @@ int keeper_status_lock(const char *path)
 	return -1;
 }
 
+char *keeper_budget_path(const char *status_path)
+{
+	return file_path("%s.budget", status_path);
+}
+
 char *keeper_mark_path(const char *status_path)
 {
 	return file_path("%s.checkpoint", status_path);

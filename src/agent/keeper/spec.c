@@ -55,6 +55,7 @@ static const struct spec_field fields[] = {
 	FIELD(SPEC_FLAG, own_network),
 	FIELD(SPEC_TEXT, input_path),
 	FIELD(SPEC_TEXT, session_path),
+	FIELD(SPEC_TEXT, budget_path),
 	FIELD(SPEC_FLAG, terminal),
 	FIELD(SPEC_FLAG, group.can_kill),
 	FIELD(SPEC_TEXT, group.path[TREE_UNIFIED]),

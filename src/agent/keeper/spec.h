@@ -46,6 +46,7 @@ struct spec {
 	bool own_network;       /* the server has a network namespace of its own */
 	const char *input_path; /* the FIFO of its standard input; NULL: it has none. See input.h */
 	const char *session_path; /* the socket for sessions; NULL: it has none. See sessions.h */
+	const char *budget_path;  /* the segment of its guard; NULL: it has none */
 	bool terminal;            /* its command has one, which is a session */
 	struct cgroup group;      /* made already */
 };

@@ -395,6 +395,7 @@ static void accept_clients(struct slot_proxy *proxy)
 		pair->client = (struct side){ .pair = pair, .fd = fd };
 		pair->server = (struct side){ .pair = pair, .fd = -1 };
 		pair->request.keys = &proxy->settings.keys;
+		pair->request.leases = proxy->settings.leases;
 		pair->request.paths = proxy->settings.paths;
 		pair->since_ms = clock_steady_ms();
 		pairs_add(&proxy->strangers, pair);

@@ -12,9 +12,10 @@
 struct slot_proxy_settings {
 	int listener; /* listens already, in the namespace of the node */
 	struct slot_keys keys;
-	int network;           /* the server's namespace; -1: the node's */
-	int64_t server_port;   /* on loopback there */
-	enum slot_paths paths; /* that the key of clients opens */
+	const struct lease_keys *leases; /* NULL: leases have no keys of their own */
+	int network;                     /* the server's namespace; -1: the node's */
+	int64_t server_port;             /* on loopback there */
+	enum slot_paths paths;           /* that the key of clients opens */
 };
 
 struct slot_proxy;
@@ -29,6 +30,7 @@ _Noreturn void slot_proxy_serve(struct slot_proxy *proxy);
 enum slot_proxy_file {
 	SLOT_PROXY_LISTENER = 3,
 	SLOT_PROXY_KEYS,    /* a file with struct slot_keys */
+	SLOT_PROXY_LEASES,  /* a file with struct lease_keys */
 	SLOT_PROXY_READY,   /* gets a byte when requests may come */
 	SLOT_PROXY_NETWORK, /* the server's namespace, where it has its own */
 	SLOT_PROXY_FILES

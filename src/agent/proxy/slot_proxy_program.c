@@ -51,6 +51,10 @@ static int run_slot_proxy(const char *port, const char *paths, const char *netwo
 	signal(SIGPIPE, SIG_IGN);
 	if (!read_keys(&settings.keys))
 		return fail_begin("the proxy of the slot was given no keys");
+	settings.leases = lease_keys_map(SLOT_PROXY_LEASES);
+	close(SLOT_PROXY_LEASES);
+	if (!settings.leases)
+		return fail_begin("the proxy of the slot was given no file of leases");
 	for (int file = SLOT_PROXY_LISTENER; file < SLOT_PROXY_FILES; file++)
 		fcntl(file, F_SETFD, FD_CLOEXEC);
 	struct slot_proxy *proxy = slot_proxy_new(&settings, &error);

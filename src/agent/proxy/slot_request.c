@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 
 enum { HEADERS_MAX = 200, DIGITS_MAX = 15, OVERHEAD_MAX = 64 << 10, LENGTH_DIGITS_MAX = 18 };
@@ -114,7 +115,9 @@ static bool take_key(const struct slot_request *request, struct slot_head *head,
 	if (!carries)
 		return false;
 	bool is_agent = slot_key_matches(request->keys->agent, value);
-	bool is_key = slot_key_matches(request->keys->client, value) || is_agent;
+	bool is_key =
+	    slot_key_matches(request->keys->client, value) || is_agent ||
+	    (request->leases && lease_keys_admit(request->leases, value, clock_boot_ms()));
 	head->has_key = head->has_key || is_key;
 	head->is_agent = head->is_agent || is_agent;
 	return is_key;

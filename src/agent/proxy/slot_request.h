@@ -2,7 +2,7 @@
 #ifndef AGENT_PROXY_SLOT_REQUEST_H
 #define AGENT_PROXY_SLOT_REQUEST_H
 
-#include "agent/host/slot_keys.h"
+#include "agent/host/lease_keys.h"
 #include "base/buffer.h"
 
 enum { SLOT_REQUEST_HEAD_MAX = 64 << 10 };
@@ -20,12 +20,14 @@ enum slot_paths {
 	SLOT_PATHS_ALL,       /* a command of the model's owner: its paths are its own */
 };
 
-/* One connection. Set `keys` and `paths`; the rest begins with zeros. What decides where a request
- * ends must be beyond doubt: two lengths, other codings than chunks, bare line ends and folded
- * lines are refused. The header with the key, and offers of other protocols, are left out of what
- * is passed on; every other byte is the client's. */
+/* One connection. Set `keys`, `paths` and, where leases have keys of their own, `leases`; the rest
+ * begins with zeros. What decides where a request ends must be beyond doubt: two lengths, other
+ * codings than chunks, bare line ends and folded lines are refused. The header with the key, and
+ * offers of other protocols, are left out of what is passed on; every other byte is the client's.
+ */
 struct slot_request {
 	const struct slot_keys *keys;
+	const struct lease_keys *leases; /* NULL: none */
 	enum slot_paths paths;
 	enum slot_request_stage {
 		SLOT_REQUEST_IN_HEAD,

@@ -106,6 +106,39 @@ static void settings_are_read_as_they_were_written(void **state)
 	buffer_free(&bytes);
 }
 
+static void keys_of_leases_are_read_as_they_were_written(void **state)
+{
+	struct buffer bytes = { 0 };
+	struct told_lease leases[] = { { 1, 2, 3000, TEXT("abc") }, { 4, 5, 0, TEXT("") } };
+	struct envelope envelope = { .kind = ENVELOPE_LEASE_KEYS,
+		                     .leases = { true, 2, leases, 2 } };
+	struct envelope taken = { .kind = ENVELOPE_LEASE_KEY_TAKEN,
+		                  .request_id = 5,
+		                  .error = TEXT("why") };
+	struct envelope slot = { .kind = ENVELOPE_SLOT_KEY,
+		                 .reservation_id = 3,
+		                 .key = TEXT("k"),
+		                 .has_lease_keys = true };
+
+	(void)state;
+	struct envelope read = round_trip(&bytes, &envelope);
+	assert_true(read.leases.all);
+	assert_int_equal(read.leases.first_id, 2);
+	assert_int_equal(read.leases.count, 2);
+	assert_int_equal(read.leases.at[0].reservation_id, 1);
+	assert_int_equal(read.leases.at[0].lease_id, 2);
+	assert_int_equal(read.leases.at[0].valid_ms, 3000);
+	assert_true(text_is(read.leases.at[0].key, "abc"));
+	assert_int_equal(read.leases.at[1].lease_id, 5);
+	read = round_trip(&bytes, &taken);
+	assert_int_equal(read.request_id, 5);
+	assert_true(text_is(read.error, "why"));
+	read = round_trip(&bytes, &slot);
+	assert_int_equal(read.reservation_id, 3);
+	assert_true(text_is(read.key, "k") && read.has_lease_keys);
+	buffer_free(&bytes);
+}
+
 static void what_is_cut_off_is_refused(void **state)
 {
 	struct buffer bytes = { 0 };
@@ -156,6 +189,7 @@ int main(void)
 		cmocka_unit_test(pieces_of_output_are_read_as_they_were_written),
 		cmocka_unit_test(parts_of_input_are_read_as_they_were_written),
 		cmocka_unit_test(settings_are_read_as_they_were_written),
+		cmocka_unit_test(keys_of_leases_are_read_as_they_were_written),
 		cmocka_unit_test(what_is_cut_off_is_refused),
 		cmocka_unit_test(fields_that_are_not_known_are_passed_over),
 		cmocka_unit_test(two_things_in_one_envelope_are_refused),

@@ -71,6 +71,7 @@ static void enroll_describe(const struct enrollment *enrollment, struct buffer *
 	json_put_string(&json, "role", "agent");
 	json_put_string(&json, "node", enrollment->name ? enrollment->name : host.name);
 	json_put_string(&json, "note", "made by gpu-agent enroll");
+	json_put_flag(&json, "replace", true);
 	if (enrollment->days) {
 		char *duration = file_path("%sd", enrollment->days);
 		json_put_string(&json, "expires_in", duration);

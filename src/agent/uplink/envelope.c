@@ -61,6 +61,26 @@ static Agent__SessionOpen session_message(const struct session_open *open, struc
 	return message;
 }
 
+static void leases_message(Agent__LeaseKeys *message, const struct told_leases *leases,
+                           struct arena *arena)
+{
+	Agent__LeaseKey *keys = arena_alloc(arena, (leases->count + 1) * sizeof(*keys));
+
+	message->all = leases->all;
+	message->first_id = leases->first_id;
+	message->n_keys = leases->count;
+	message->keys = arena_alloc(arena, (leases->count + 1) * sizeof(*message->keys));
+	for (size_t i = 0; i < leases->count; i++) {
+		const struct told_lease *lease = &leases->at[i];
+		agent__lease_key__init(&keys[i]);
+		keys[i].reservation_id = lease->reservation_id;
+		keys[i].lease_id = lease->lease_id;
+		keys[i].valid_ms = lease->valid_ms;
+		keys[i].key = string_of(lease->key, arena);
+		message->keys[i] = &keys[i];
+	}
+}
+
 void envelope_encode(struct buffer *buffer, const struct envelope *envelope)
 {
 	Agent__Envelope message = AGENT__ENVELOPE__INIT;
@@ -70,6 +90,8 @@ void envelope_encode(struct buffer *buffer, const struct envelope *envelope)
 	Agent__OutputStop stop = AGENT__OUTPUT_STOP__INIT;
 	Agent__AgentSettings settings = AGENT__AGENT_SETTINGS__INIT;
 	Agent__SlotKey slot_key = AGENT__SLOT_KEY__INIT;
+	Agent__LeaseKeys lease_keys = AGENT__LEASE_KEYS__INIT;
+	Agent__LeaseKeyTaken lease_taken = AGENT__LEASE_KEY_TAKEN__INIT;
 	Agent__InputChunk input = AGENT__INPUT_CHUNK__INIT;
 	Agent__InputTaken input_taken = AGENT__INPUT_TAKEN__INIT;
 	Agent__InputStop input_stop = AGENT__INPUT_STOP__INIT;
@@ -121,7 +143,17 @@ void envelope_encode(struct buffer *buffer, const struct envelope *envelope)
 	case ENVELOPE_SLOT_KEY:
 		slot_key.reservation_id = envelope->reservation_id;
 		slot_key.key = string_of(envelope->key, &arena);
+		slot_key.lease_keys = envelope->has_lease_keys;
 		message.slot_key = &slot_key;
+		break;
+	case ENVELOPE_LEASE_KEYS:
+		leases_message(&lease_keys, &envelope->leases, &arena);
+		message.lease_keys = &lease_keys;
+		break;
+	case ENVELOPE_LEASE_KEY_TAKEN:
+		lease_taken.lease_id = envelope->request_id;
+		lease_taken.error = string_of(envelope->error, &arena);
+		message.lease_key_taken = &lease_taken;
 		break;
 	case ENVELOPE_INPUT_CHUNK:
 		input.request_id = envelope->input.request_id;
@@ -303,6 +335,44 @@ static bool envelope_take_session(struct envelope *envelope, const Agent__Envelo
 	return good;
 }
 
+static struct told_leases leases_of(const Agent__LeaseKeys *message, struct arena *arena)
+{
+	struct told_leases leases = { .all = message->all,
+		                      .first_id = message->first_id,
+		                      .count = message->n_keys };
+
+	leases.at = arena_alloc(arena, (leases.count + 1) * sizeof(*leases.at));
+	for (size_t i = 0; i < leases.count; i++)
+		leases.at[i] =
+		    (struct told_lease){ .reservation_id = message->keys[i]->reservation_id,
+			                 .lease_id = message->keys[i]->lease_id,
+			                 .valid_ms = message->keys[i]->valid_ms,
+			                 .key = text_of(message->keys[i]->key) };
+	return leases;
+}
+
+/* The parts about keys of slots and of leases on them. */
+static bool envelope_take_keys(struct envelope *envelope, const Agent__Envelope *message,
+                               struct arena *arena, bool good)
+{
+	if (message->slot_key) {
+		good = good && envelope_take_part(envelope, ENVELOPE_SLOT_KEY);
+		envelope->reservation_id = message->slot_key->reservation_id;
+		envelope->key = text_of(message->slot_key->key);
+		envelope->has_lease_keys = message->slot_key->lease_keys;
+	}
+	if (message->lease_keys) {
+		good = good && envelope_take_part(envelope, ENVELOPE_LEASE_KEYS);
+		envelope->leases = leases_of(message->lease_keys, arena);
+	}
+	if (message->lease_key_taken) {
+		good = good && envelope_take_part(envelope, ENVELOPE_LEASE_KEY_TAKEN);
+		envelope->request_id = message->lease_key_taken->lease_id;
+		envelope->error = text_of(message->lease_key_taken->error);
+	}
+	return good;
+}
+
 bool envelope_decode(struct text data, struct arena *arena, struct envelope *envelope)
 {
 	ProtobufCAllocator allocator = { arena_give, arena_keep, arena };
@@ -338,11 +408,7 @@ bool envelope_decode(struct text data, struct arena *arena, struct envelope *env
 		good = good && envelope_take_part(envelope, ENVELOPE_SETTINGS);
 		envelope->settings = settings_of(message->settings);
 	}
-	if (message->slot_key) {
-		good = good && envelope_take_part(envelope, ENVELOPE_SLOT_KEY);
-		envelope->reservation_id = message->slot_key->reservation_id;
-		envelope->key = text_of(message->slot_key->key);
-	}
+	good = envelope_take_keys(envelope, message, arena, good);
 	good = envelope_take_session(envelope, message, arena, good);
 	return envelope_take_input(envelope, message, good);
 }

@@ -59,6 +59,20 @@ struct told_settings {
 	bool sign_in; /* everyone who gives the scheduler orders has signed in */
 };
 
+/* The key of a lease on a slot; valid_ms 0: it has ended. */
+struct told_lease {
+	int64_t reservation_id, lease_id, valid_ms;
+	struct text key;
+};
+
+/* `all`: of leases numbered first_id or more, no others hold. */
+struct told_leases {
+	bool all;
+	int64_t first_id;
+	struct told_lease *at;
+	size_t count;
+};
+
 enum envelope_kind {
 	ENVELOPE_EMPTY,
 	ENVELOPE_MESSAGE,
@@ -68,6 +82,8 @@ enum envelope_kind {
 	ENVELOPE_OUTPUT_STOP,
 	ENVELOPE_SETTINGS,
 	ENVELOPE_SLOT_KEY, /* requests to the slot `reservation_id` carry `key` */
+	ENVELOPE_LEASE_KEYS,
+	ENVELOPE_LEASE_KEY_TAKEN, /* that of the lease `request_id` holds; `error`: it does not */
 	ENVELOPE_INPUT_CHUNK,
 	ENVELOPE_INPUT_TAKEN,
 	ENVELOPE_INPUT_STOP,
@@ -91,6 +107,8 @@ struct envelope {
 	int64_t request_id, taken; /* OUTPUT_TAKEN, OUTPUT_STOP, INPUT_STOP */
 	int64_t reservation_id;    /* SLOT_KEY */
 	struct text key;
+	bool has_lease_keys; /* SLOT_KEY: leases on the slot have keys of their own */
+	struct told_leases leases;
 };
 
 void envelope_encode(struct buffer *buffer, const struct envelope *envelope);

@@ -264,6 +264,19 @@ bool guarding_read(const struct run_settings *settings, const struct node_order 
 	return true;
 }
 
+bool guarding_read_kept(const char *path, const struct node_order *order,
+                        struct guard_reading *reading)
+{
+	struct error error = { 0 };
+	struct watch watch;
+
+	if (access(path, F_OK) != 0 || !watch_open(&watch, path, &error))
+		return false;
+	read_books(&watch, order, reading);
+	watch_close(&watch);
+	return true;
+}
+
 /* A process that has just ended is in no segment, and needs none. */
 static bool is_unguarded(struct watch *watch, int64_t pid)
 {
@@ -329,4 +342,9 @@ void guarding_end(const struct run_settings *settings, int64_t reservation_id)
 		unlink(path);
 		free(path);
 	}
+	/* Where another one's is in it, it stays. */
+	char *directory = closed_directory(settings);
+	if (is_possible(settings))
+		rmdir(directory);
+	free(directory);
 }

@@ -29,6 +29,10 @@ bool guarding_begin(const struct run_settings *settings, const struct node_order
 bool guarding_read(const struct run_settings *settings, const struct node_order *order,
                    struct guard_reading *reading);
 
+/* Reads those of a segment that the keeper has put away (see keeper_budget_path). */
+bool guarding_read_kept(const char *path, const struct node_order *order,
+                        struct guard_reading *reading);
+
 /* Marks the processes of this work that are not under its guard. Puts its limits right. Tells the
  * guard what NVML measured for processes in containers, which cannot measure themselves, and which
  * of `pids`, all processes of the work, are gone. Appends what it has that NVML does not show to

@@ -128,6 +128,12 @@ char *works_door_path(const struct works *works, int64_t reservation_id)
 	return file_path("%s/slots/%" PRId64, works->settings.state_directory, reservation_id);
 }
 
+char *works_leases_path(const struct works *works, int64_t reservation_id)
+{
+	return file_path("%s/slots/%" PRId64 ".leases", works->settings.state_directory,
+	                 reservation_id);
+}
+
 char *works_status_path(const struct works *works, int64_t reservation_id)
 {
 	return file_path("%s/works/%" PRId64, works->settings.state_directory, reservation_id);
@@ -228,6 +234,19 @@ static void say_end(const struct work_process *process, const struct keeper_stat
 		say_killed(process, status, text);
 }
 
+bool works_last_counters(const struct work_process *process, const struct node_order *order,
+                         struct guard_reading *reading)
+{
+	char *status = works_status_path(process->works, process->reservation_id);
+	char *kept = keeper_budget_path(status);
+	bool good = guarding_read(&process->works->settings.run, order, reading) ||
+	            guarding_read_kept(kept, order, reading);
+
+	free(kept);
+	free(status);
+	return good;
+}
+
 /* Reads its counters a last time first: refusals since the last measurement count too. */
 static void tell_exit(struct work_process *process, const struct keeper_status *status)
 {
@@ -245,8 +264,8 @@ static void tell_exit(struct work_process *process, const struct keeper_status *
 		                    .host_peak_bytes = status->peak_bytes,
 		                    .cpu_ms = status->cpu_ms,
 		                    .message = message.data };
-	event.guarded = process->order &&
-	                guarding_read(&process->works->settings.run, process->order, &event.guard);
+	event.guarded =
+	    process->order && works_last_counters(process, process->order, &event.guard);
 	works_tell(process, INPUT_EXITED, event);
 	buffer_free(&message);
 }
@@ -415,20 +434,26 @@ void works_erase(struct works *works, int64_t reservation_id)
 {
 	struct work_process *process = works_find(works, reservation_id);
 	char *path = works_status_path(works, reservation_id);
+	char *budget = keeper_budget_path(path);
 	char *mark = keeper_mark_path(path), *door = works_door_path(works, reservation_id);
+	char *leases = works_leases_path(works, reservation_id);
 	char *input = input_path(path), *offset = input_offset_path(path);
 
 	unlink(path);
+	unlink(budget);
 	unlink(mark);
 	unlink(door);
+	unlink(leases);
 	unlink(input);
 	unlink(offset);
 	char *sessions = session_path(path);
 	unlink(sessions);
 	free(sessions);
 	free(path);
+	free(budget);
 	free(mark);
 	free(door);
+	free(leases);
 	free(input);
 	free(offset);
 	guarding_end(&works->settings.run, reservation_id);

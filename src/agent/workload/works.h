@@ -84,6 +84,14 @@ struct works_slot {
 };
 bool works_slot(const struct works *works, int64_t reservation_id, struct works_slot *slot);
 
+/* Leases on the slot have keys of their own: an older agent may have started it without. */
+bool works_has_lease_keys(const struct works *works, int64_t reservation_id);
+/* `taken` is called for each key that holds now, or (with a reason) does not. */
+struct told_leases;
+void works_take_leases(struct works *works, const struct told_leases *leases,
+                       void (*taken)(void *context, int64_t lease_id, const char *reason),
+                       void *context);
+
 /* Appends struct work_keeper, for works_owner. */
 #define POD_UID_SIZE 64
 struct work_keeper {

@@ -78,6 +78,10 @@ struct found *works_found(struct works *works, int64_t *count)
 			                   .host_peak_bytes = process->status.peak_bytes,
 			                   .cpu_ms = process->status.cpu_ms,
 			                   .model = "" };
+		/* Its order is not known yet: no failure is of a part. */
+		struct node_order order = { .reservation_id = process->reservation_id };
+		found[i].guarded =
+		    process->status.exited && works_last_counters(process, &order, &found[i].guard);
 	}
 	*count = (int64_t)works->count;
 	return found;

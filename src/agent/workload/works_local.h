@@ -54,6 +54,8 @@ void works_remove(struct works *works, struct work_process *process);
 char *works_status_path(const struct works *works, int64_t reservation_id);
 /* Of the file with the port and the keys of a slot. */
 char *works_door_path(const struct works *works, int64_t reservation_id);
+/* Of the file with the keys of leases on it. */
+char *works_leases_path(const struct works *works, int64_t reservation_id);
 /* Calls back when the file is readable. */
 struct watched *works_watch(struct work_process *process, int fd, uv_poll_cb ready);
 void works_unwatch(struct watched **watched);
@@ -84,6 +86,9 @@ void works_trim_leave(struct works *works);
 bool works_read_name(const char *name, int64_t *job, int64_t *task, int64_t *reservation);
 
 /* What the status file says and was not told yet. */
+/* Of its guard, wherever they are now. False: there are none. */
+bool works_last_counters(const struct work_process *process, const struct node_order *order,
+                         struct guard_reading *reading);
 void works_read_status(struct work_process *process);
 /* The keeper has left: gone, once no process is left. */
 void works_keeper_left(struct work_process *process);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "agent/host/file.h"
+#include "agent/host/lease_keys.h"
 #include "agent/keeper/input.h"
 #include "agent/keeper/keeper_proxy.h"
 #include "agent/keeper/sessions.h"
@@ -26,7 +27,7 @@
 
 /* What a keeper is started with; -1: it is not. */
 struct keeper_files {
-	int spec, report, status, listener, keys;
+	int spec, report, status, listener, keys, leases;
 };
 
 static bool make_group(struct work_process *process, struct error *error)
@@ -131,8 +132,11 @@ static bool open_door(struct work_process *process, struct keeper_files *files, 
 		return false;
 	door->own_network = process->plan.spec.own_network;
 	char *path = works_door_path(process->works, process->reservation_id);
-	bool written = slot_door_write(path, door, error);
+	char *leases = works_leases_path(process->works, process->reservation_id);
+	bool written = slot_door_write(path, door, error) &&
+	               (files->leases = above(lease_keys_make(leases, error))) >= 0;
 	free(path);
+	free(leases);
 	files->keys = written ? above(keys_file(&door->keys)) : -1;
 	return files->keys >= 0 || error->code != ERROR_NONE ||
 	       error_set(error, ERROR_UNAVAILABLE, "cannot make a file in memory: %s",
@@ -159,6 +163,11 @@ static bool prepare(struct work_process *process, struct keeper_files *files, st
 	if (!slot)
 		spec->session_path = arena_string(&process->arena, sessions);
 	free(sessions);
+	char *budget =
+	    guarding_books(&works->settings.run, process->reservation_id, &process->plan);
+	if (process->plan.guarded)
+		spec->budget_path = arena_string(&process->arena, budget);
+	free(budget);
 	bool has_input = !process->plan.reads_input || make_input(process, status, error);
 	if (!slot && order->lease_loss == LEASE_STOP)
 		spec->lease_path = arena_string(&process->arena, lease);
@@ -193,6 +202,7 @@ static int spawn_keeper(const char *program, const struct keeper_files *files, p
 	if (files->listener >= 0) {
 		posix_spawn_file_actions_adddup2(&actions, files->listener, KEEPER_LISTENER);
 		posix_spawn_file_actions_adddup2(&actions, files->keys, KEEPER_KEYS);
+		posix_spawn_file_actions_adddup2(&actions, files->leases, KEEPER_LEASES);
 	}
 	posix_spawnattr_setsigmask(&attributes, &none);
 	posix_spawnattr_setsigdefault(&attributes, &all);
@@ -234,8 +244,8 @@ static bool start_keeper(struct work_process *process, struct keeper_files *file
 
 static void close_files(const struct keeper_files *files)
 {
-	const int all[] = { files->spec, files->report, files->status, files->listener,
-		            files->keys };
+	const int all[] = { files->spec,     files->report, files->status,
+		            files->listener, files->keys,   files->leases };
 
 	for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
 		if (all[i] >= 0)
@@ -252,7 +262,7 @@ static void works_start_refuse(struct work_process *process, const char *reason)
 
 static void works_start_start(struct work_process *process)
 {
-	struct keeper_files files = { -1, -1, -1, -1, -1 };
+	struct keeper_files files = { -1, -1, -1, -1, -1, -1 };
 	struct error error = { 0 };
 
 	if (process->cancelled) {

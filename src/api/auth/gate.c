@@ -138,6 +138,17 @@ bool gate_remove_token(struct gate *gate, const char *id)
 	return true;
 }
 
+const struct gate_token *gate_find_token(const struct gate *gate, const char *id)
+{
+	return text_map_get(&gate->by_id, id);
+}
+
+void gate_use_sessions(struct gate *gate, int64_t provider, const char *cookie)
+{
+	gate->provider = provider;
+	gate->session_cookie = cookie;
+}
+
 size_t gate_tokens(const struct gate *gate, const struct gate_token *const **tokens)
 {
 	*tokens = (const struct gate_token *const *)gate->tokens;

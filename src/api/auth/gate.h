@@ -15,7 +15,7 @@ struct gate_settings {
 	const char *const *origins; /* CORS: allowed in Origin, beside the same origin; "*": all */
 	int64_t rate_per_s, burst;  /* of one client (identity, or address); 0: no limit */
 	/* Keys of JWTs: each has a key id ("" matches tokens without), an algorithm that is
-	 * fixed here (HS256, RS256, ES256) and a secret or a public key in PEM. */
+	 * fixed here (HS256, RS256, ES256, EdDSA) and a secret or a public key in PEM. */
 	const struct gate_key {
 		const char *id, *algorithm, *material;
 	} * keys;
@@ -47,6 +47,14 @@ void gate_forget(struct gate *gate);
 bool gate_admits(const struct gate *gate, const struct identity *identity, int64_t unix_ms,
                  const char **reason);
 
+/* Sessions of this provider are let in, also by a cookie of this name, and those of others no
+ * more. Without this call there are no sessions. The name is not copied. */
+void gate_use_sessions(struct gate *gate, int64_t provider, const char *cookie);
+/* The value of a request's cookie; data is NULL if there is none, or more than one. */
+struct text gate_cookie(const struct exchange *exchange, const char *name);
+/* The tenant that credentials name so, 0 for "". False: there is none. */
+bool gate_find_tenant(const struct gate *gate, const char *name, int64_t *id);
+
 struct failures *gate_failures(struct gate *gate);
 
 /* Opaque API tokens, which the store keeps hashed under kind "token". */
@@ -56,11 +64,17 @@ struct gate_token {
 	struct identity identity;
 	int64_t created_ms, expires_ms; /* 0: never */
 	char note[128];
+	/* Of a session by single sign-on: whose it is, and a number for the provider. Otherwise
+	 * empty and 0. */
+	char user[64];
+	int64_t provider;
 	/* Of what it asks models; 0: no limit. The budget in millionths of the currency. */
 	int64_t requests_per_minute, tokens_per_minute, max_streams, budget_per_month;
 };
 void gate_put_token(struct gate *gate, const struct gate_token *token);
 bool gate_remove_token(struct gate *gate, const char *id);
+/* NULL: there is none. */
+const struct gate_token *gate_find_token(const struct gate *gate, const char *id);
 /* A new token, to be shown once: fills in id and hash. */
 bool gate_make_token(struct gate_token *token, char text[96], struct error *error);
 /* The JSON under which it is kept, and back. */

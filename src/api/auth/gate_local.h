@@ -47,6 +47,8 @@ struct gate {
 	size_t token_count, token_capacity;
 	struct text_map by_hash, by_id;
 	struct gate_tenants tenants;
+	int64_t provider;           /* of sessions; 0: none */
+	const char *session_cookie; /* NULL: none */
 };
 
 bool gate_refuse(struct gate_refusal *refusal, int status, const char *code, const char *text);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "api/auth/gate_local.h"
+#include "api/auth/origin.h"
 #include "base/hash.h"
 #include "base/memory.h"
 #include "base/number.h"
@@ -66,16 +67,55 @@ static struct text protocol_token(const struct exchange *exchange)
 	return (struct text){ 0 };
 }
 
-static struct text find_token(const struct exchange *exchange)
+struct text gate_cookie(const struct exchange *exchange, const char *name)
+{
+	const struct headers *headers = &exchange->headers;
+	struct text found = { 0 }, item;
+	size_t size = strlen(name);
+	int count = 0;
+
+	/* HTTP/2 may send each in a header of its own. */
+	for (size_t i = 0; i < headers->count; i++) {
+		struct text list = headers->of[i].value;
+		if (!text_is(headers->of[i].name, "cookie"))
+			continue;
+		while (text_next(&list, ';', &item))
+			if (text_starts(item, name) && item.size > size && item.data[size] == '=') {
+				found = text_from(item, size + 1);
+				count++;
+			}
+	}
+	return count == 1 ? found : (struct text){ 0 };
+}
+
+/* Browsers send a cookie whoever made them ask. It counts only for what a page of this very service
+ * asks for, and for what a person opens. */
+static bool is_asked_by_us(const struct exchange *exchange)
+{
+	struct text origin = headers_get(&exchange->headers, "origin");
+	struct text site = headers_get(&exchange->headers, "sec-fetch-site");
+	bool is_read = exchange->method == METHOD_GET || exchange->method == METHOD_HEAD;
+
+	if (site.data && !text_is(site, "same-origin") && !(is_read && text_is(site, "none")))
+		return false;
+	if (origin.data)
+		return origin_is_same(origin, exchange->authority);
+	return !exchange->is_websocket && (is_read || site.data);
+}
+
+static struct text find_token(const struct gate *gate, const struct exchange *exchange)
 {
 	struct text value = headers_get(&exchange->headers, "authorization");
 	enum { SCHEME = sizeof("Bearer ") - 1 };
 
 	if (value.data && value.size > SCHEME && strncasecmp(value.data, "Bearer ", SCHEME) == 0)
 		return text_trim(text_from(value, SCHEME));
+	struct text token = { 0 };
 	if (!value.data && exchange->is_websocket)
-		return protocol_token(exchange);
-	return (struct text){ 0 };
+		token = protocol_token(exchange);
+	if (!value.data && !token.data && gate->session_cookie && is_asked_by_us(exchange))
+		token = gate_cookie(exchange, gate->session_cookie);
+	return token;
 }
 
 static bool tenant_exists(const struct gate *gate, int64_t id)
@@ -83,7 +123,7 @@ static bool tenant_exists(const struct gate *gate, int64_t id)
 	return id == 0 || !gate->tenants.exists || gate->tenants.exists(gate->tenants.context, id);
 }
 
-static bool gate_sign_in_find_tenant(const struct gate *gate, const char *text, int64_t *id)
+bool gate_find_tenant(const struct gate *gate, const char *text, int64_t *id)
 {
 	*id = 0;
 	if (text[0] == '\0')
@@ -105,7 +145,7 @@ static bool identity_of_claims(const struct gate *gate, const struct jwt_claims 
 		return error_set(error, ERROR_FORBIDDEN,
 		                 "'role' of the token is not admin, tenant, viewer, agent, gateway "
 		                 "or inference");
-	if (!gate_sign_in_find_tenant(gate, claims->tenant, &identity->tenant_id)) {
+	if (!gate_find_tenant(gate, claims->tenant, &identity->tenant_id)) {
 		*fault = FAULT_TENANT;
 		return error_set(error, ERROR_FORBIDDEN,
 		                 "the tenant that the token is for ('tenant') does not exist");
@@ -251,7 +291,9 @@ static bool sign_in_jwt(struct attempt *attempt, struct text token, int64_t unix
 {
 	const struct gate *gate = attempt->gate;
 	const struct gate_rules *rules = &gate->rules;
-	struct jwt_wanted wanted = { rules->audience, rules->issuer, unix_ms };
+	struct jwt_wanted wanted = { .audience = rules->audience,
+		                     .issuer = rules->issuer,
+		                     .now_ms = unix_ms };
 	struct jwt jwt;
 
 	attempt->method = SIGN_IN_JWT;
@@ -285,6 +327,9 @@ static bool sign_in_token(struct attempt *attempt, const unsigned char digest[DI
 	attempt->fault = FAULT_UNKNOWN;
 	if (!token || !digest_equal(token->hash, hex, DIGEST_HEX_SIZE))
 		return error_set(&attempt->error, ERROR_FORBIDDEN, "this API token is not known");
+	if (token->provider != 0 && token->provider != gate->provider)
+		return error_set(&attempt->error, ERROR_FORBIDDEN,
+		                 "this session is of a provider that is not configured any more");
 	snprintf(attempt->account, sizeof(attempt->account), "%s", token->id);
 	attempt->fault = FAULT_EXPIRED;
 	if (token->expires_ms > 0 && unix_ms >= token->expires_ms)
@@ -330,7 +375,7 @@ bool gate_sign_in(struct gate *gate, const struct exchange *exchange, int64_t un
 
 	if (headers_count(&exchange->headers, "authorization") > 1)
 		return gate_refuse(refusal, 400, "invalid", "there is more than one Authorization");
-	struct text token = find_token(exchange);
+	struct text token = find_token(gate, exchange);
 	if (!token.data || token.size == 0)
 		return gate_sign_in_fail(&attempt, refusal);
 	digest_sha256(token, digest);
@@ -372,7 +417,7 @@ static const char *why_not_jwt(const struct gate *gate, const struct identity *i
 
 	if (!has_key(&gate->rules, identity->credential.key))
 		return "the key of the token is not accepted any more";
-	if (!gate_sign_in_find_tenant(gate, identity->credential.text, &tenant_id) ||
+	if (!gate_find_tenant(gate, identity->credential.text, &tenant_id) ||
 	    tenant_id != identity->tenant_id)
 		return "the tenant of the token was deleted or renamed";
 	return NULL;

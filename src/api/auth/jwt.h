@@ -11,14 +11,16 @@
  * one. So a public key cannot be used as an HMAC secret, and 'none' matches no key. */
 struct jwt_key;
 
-/* `algorithm` is HS256 (material: a secret of 32 bytes at least), RS256 or ES256 (a public
- * key in PEM: RSA of 2048 bits at least, or of the curve P-256). NULL with a reason that
- * does not show the material. */
+/* `algorithm` is HS256 (material: a secret of 32 bytes at least), RS256, ES256 or EdDSA (a public
+ * key in PEM: RSA of 2048 to 8192 bits, of the curve P-256, of the curve Ed25519). NULL with a
+ * reason that does not show the material. */
 struct jwt_key *jwt_key_new(const char *id, const char *algorithm, const char *material,
                             struct error *error);
 void jwt_key_free(struct jwt_key *key);
 
 enum { JWT_BYTES_MAX = 8192, JWT_CLAIM_MAX = 96 };
+/* An ID token may list hundreds of groups. */
+enum { ID_TOKEN_BYTES_MAX = 64 << 10 };
 /* Tolerated difference between an issuer's clock and ours. */
 enum { JWT_CLOCK_SKEW_MS = 5000 };
 
@@ -26,6 +28,8 @@ enum { JWT_CLOCK_SKEW_MS = 5000 };
 struct jwt_wanted {
 	const char *audience, *issuer; /* NULL: any */
 	int64_t now_ms;                /* since 1970 */
+	/* An ID token of a provider: longer, and without claims of ours. */
+	bool is_id_token;
 };
 
 /* Claims that are not there are empty. */
@@ -55,6 +59,8 @@ bool jwt_open(struct text token, struct jwt_key *const *keys, size_t key_count,
 /* The signature. */
 bool jwt_check(struct jwt *jwt, struct jwt_key *const *keys, size_t key_count, struct error *error);
 void jwt_close(struct jwt *jwt);
+/* The payload, once jwt_check() has found the signature good. Until jwt_close(). */
+struct text jwt_payload(const struct jwt *jwt);
 
 /* A number for the key's id, algorithm and material. */
 uint64_t jwt_key_number(const struct jwt_key *key);

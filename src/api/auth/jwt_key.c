@@ -9,9 +9,10 @@
 #include "base/hash.h"
 #include "base/memory.h"
 
-enum { SECRET_BYTES_MIN = 32, RSA_BITS_MIN = 2048, ES256_HALF = 32 };
+/* A larger RSA key makes each check of a signature cost milliseconds. */
+enum { SECRET_BYTES_MIN = 32, RSA_BITS_MIN = 2048, RSA_BITS_MAX = 8192, ES256_HALF = 32 };
 
-const char *const jwt_algorithm_names[JWT_ALGORITHMS] = { "HS256", "RS256", "ES256" };
+const char *const jwt_algorithm_names[JWT_ALGORITHMS] = { "HS256", "RS256", "ES256", "EdDSA" };
 
 static bool set_secret(struct jwt_key *key, const char *material, struct error *error)
 {
@@ -22,7 +23,7 @@ static bool set_secret(struct jwt_key *key, const char *material, struct error *
 		return error_set(
 		    error, ERROR_INVALID,
 		    "key '%s' is for HS256 and looks like a key in PEM: give a secret, "
-		    "or RS256 or ES256 as its algorithm",
+		    "or RS256, ES256 or EdDSA as its algorithm",
 		    key->id);
 	if (size < SECRET_BYTES_MIN)
 		return error_set(error, ERROR_INVALID,
@@ -52,6 +53,26 @@ static bool is_on_p256(const EVP_PKEY *key)
 	       strcmp(group, "prime256v1") == 0;
 }
 
+/* Whether the public key is one of the key's algorithm. */
+static bool check_public_key(const struct jwt_key *key, struct error *error)
+{
+	int kind = EVP_PKEY_get_base_id(key->public_key), bits = EVP_PKEY_get_bits(key->public_key);
+
+	if (key->algorithm == JWT_RS256 &&
+	    (kind != EVP_PKEY_RSA || bits < RSA_BITS_MIN || bits > RSA_BITS_MAX))
+		return error_set(error, ERROR_INVALID,
+		                 "key '%s' is for RS256 and not an RSA key of %d to %d bits",
+		                 key->id, RSA_BITS_MIN, RSA_BITS_MAX);
+	if (key->algorithm == JWT_ES256 && (kind != EVP_PKEY_EC || !is_on_p256(key->public_key)))
+		return error_set(error, ERROR_INVALID,
+		                 "key '%s' is for ES256 and not a key of the curve P-256", key->id);
+	if (key->algorithm == JWT_EDDSA && kind != EVP_PKEY_ED25519)
+		return error_set(error, ERROR_INVALID,
+		                 "key '%s' is for EdDSA and not a key of the curve Ed25519",
+		                 key->id);
+	return true;
+}
+
 static bool set_public_key(struct jwt_key *key, const char *material, struct error *error)
 {
 	key->public_key = read_public_key(material);
@@ -59,16 +80,7 @@ static bool set_public_key(struct jwt_key *key, const char *material, struct err
 		return error_set(
 		    error, ERROR_INVALID,
 		    "key '%s' is not a public key in PEM ('-----BEGIN PUBLIC KEY-----')", key->id);
-	if (key->algorithm == JWT_RS256 && (EVP_PKEY_get_base_id(key->public_key) != EVP_PKEY_RSA ||
-	                                    EVP_PKEY_get_bits(key->public_key) < RSA_BITS_MIN))
-		return error_set(error, ERROR_INVALID,
-		                 "key '%s' is for RS256 and not an RSA key of %d bits or more",
-		                 key->id, RSA_BITS_MIN);
-	if (key->algorithm == JWT_ES256 &&
-	    (EVP_PKEY_get_base_id(key->public_key) != EVP_PKEY_EC || !is_on_p256(key->public_key)))
-		return error_set(error, ERROR_INVALID,
-		                 "key '%s' is for ES256 and not a key of the curve P-256", key->id);
-	return true;
+	return check_public_key(key, error);
 }
 
 static uint64_t jwt_key_number_of(const struct jwt_key *key, const char *material)
@@ -100,7 +112,8 @@ struct jwt_key *jwt_key_new(const char *id, const char *algorithm, const char *m
 	bool ok = false;
 	if (which == JWT_ALGORITHMS)
 		error_set(error, ERROR_INVALID,
-		          "key '%s' has the algorithm '%s': it is one of HS256, RS256 and ES256",
+		          "key '%s' has the algorithm '%s': it is one of HS256, RS256, ES256 and "
+		          "EdDSA",
 		          key->id, algorithm ? algorithm : "");
 	else if (!material)
 		error_set(error, ERROR_INVALID, "key '%s' has no secret and no public key",
@@ -117,6 +130,22 @@ struct jwt_key *jwt_key_new(const char *id, const char *algorithm, const char *m
 	return NULL;
 }
 
+struct jwt_key *jwt_key_of_public(const char *id, enum jwt_algorithm algorithm,
+                                  EVP_PKEY *public_key, struct error *error)
+{
+	INVARIANT(public_key && algorithm != JWT_HS256 && algorithm < JWT_ALGORITHMS);
+	struct jwt_key *key = NEW(struct jwt_key);
+
+	key->id = memory_text(id);
+	key->algorithm = algorithm;
+	key->public_key = public_key;
+	key->number = hash_combine(hash_text(id), (uint64_t)algorithm);
+	if (check_public_key(key, error))
+		return key;
+	jwt_key_free(key);
+	return NULL;
+}
+
 void jwt_key_free(struct jwt_key *key)
 {
 	if (!key)
@@ -129,10 +158,12 @@ void jwt_key_free(struct jwt_key *key)
 	free(key);
 }
 
-static bool verify(EVP_PKEY *key, struct text text, const unsigned char *signature, size_t size)
+/* `digest` is NULL for EdDSA, which has its own. */
+static bool verify(EVP_PKEY *key, const EVP_MD *digest, struct text text,
+                   const unsigned char *signature, size_t size)
 {
 	EVP_MD_CTX *context = EVP_MD_CTX_new();
-	bool ok = context && EVP_DigestVerifyInit(context, NULL, EVP_sha256(), NULL, key) == 1 &&
+	bool ok = context && EVP_DigestVerifyInit(context, NULL, digest, NULL, key) == 1 &&
 	          EVP_DigestVerify(context, signature, size, (const unsigned char *)text.data,
 	                           text.size) == 1;
 
@@ -158,7 +189,7 @@ static bool verify_es256(EVP_PKEY *key, struct text text, struct text signature)
 		BN_free(s);
 	} else {
 		int size = i2d_ECDSA_SIG(pair, &der);
-		ok = size > 0 && verify(key, text, der, (size_t)size);
+		ok = size > 0 && verify(key, EVP_sha256(), text, der, (size_t)size);
 	}
 	OPENSSL_free(der);
 	ECDSA_SIG_free(pair);
@@ -175,7 +206,10 @@ bool jwt_key_signed(const struct jwt_key *key, struct text text, struct text sig
 		return signature.size == DIGEST_SIZE &&
 		       digest_equal(expected, signature.data, DIGEST_SIZE);
 	case JWT_RS256:
-		return verify(key->public_key, text, (const unsigned char *)signature.data,
+		return verify(key->public_key, EVP_sha256(), text,
+		              (const unsigned char *)signature.data, signature.size);
+	case JWT_EDDSA:
+		return verify(key->public_key, NULL, text, (const unsigned char *)signature.data,
 		              signature.size);
 	case JWT_ES256:
 		return verify_es256(key->public_key, text, signature);

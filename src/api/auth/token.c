@@ -92,6 +92,10 @@ void gate_token_write(const struct gate_token *token, struct buffer *json)
 	json_put_integer(&writer, "created_ms", token->created_ms);
 	json_put_integer(&writer, "expires_ms", token->expires_ms);
 	json_put_string(&writer, "note", token->note);
+	if (token->user[0]) {
+		json_put_string(&writer, "user", token->user);
+		json_put_integer(&writer, "provider", token->provider);
+	}
 	for (int i = 0; i < TOKEN_LIMITS; i++)
 		if (*limit_of((struct gate_token *)token, i) > 0)
 			json_put_integer(&writer, limit_names[i],
@@ -140,16 +144,22 @@ static void read_fields(struct json_reader *reader, struct gate_token *token)
 	     json_get_text(reader, "node", sizeof(token->identity.node) - 1));
 	copy(token->note, sizeof(token->note),
 	     json_get_text(reader, "note", sizeof(token->note) - 1));
-	snprintf(token->identity.name, sizeof(token->identity.name), "token %s", token->id);
+	copy(token->user, sizeof(token->user),
+	     json_get_text(reader, "user", sizeof(token->user) - 1));
+	token->provider = json_get_integer(reader, "provider", 0, INT64_MAX, 0);
+	if (!reader->failed && (token->user[0] == '\0') != (token->provider == 0))
+		json_fail(reader, "user", "and provider belong together");
+	snprintf(token->identity.name, sizeof(token->identity.name), "%s %s",
+	         token->user[0] ? "user" : "token", token->user[0] ? token->user : token->id);
 }
 
 bool gate_token_read(const char *json, struct gate_token *token, struct error *error)
 {
-	const char *const known[] = {
-		"id",           "hash",         "role", "tenant_id",    "node",
-		"created_ms",   "expires_ms",   "note", limit_names[0], limit_names[1],
-		limit_names[2], limit_names[3], NULL
-	};
+	const char *const known[] = { "id",           "hash",         "role",
+		                      "tenant_id",    "node",         "created_ms",
+		                      "expires_ms",   "note",         limit_names[0],
+		                      limit_names[1], limit_names[2], limit_names[3],
+		                      "user",         "provider",     NULL };
 	json_t *document = json_read(text_of(json), NULL, error);
 
 	if (!document)

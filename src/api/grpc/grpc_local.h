@@ -35,6 +35,11 @@ void grpc_list_jobs(struct request *request);
 void grpc_update_quota(struct request *request);
 void grpc_metrics(struct request *request);
 void grpc_cluster_status(struct request *request);
+void grpc_create_window(struct request *request);
+void grpc_get_window(struct request *request);
+void grpc_list_windows(struct request *request);
+void grpc_delete_window(struct request *request);
+void grpc_evict_model(struct request *request);
 
 /* grpc_health.c, grpc_reflection.c */
 void grpc_health_check(struct request *request);

@@ -68,6 +68,16 @@ static void gateway_connect(struct request *request)
 	  &scheduler__get_metrics_request__descriptor)                                             \
 	M("/scheduler.SchedulerService/GetClusterStatus", ACCESS_READ, grpc_cluster_status,        \
 	  &scheduler__get_cluster_status_request__descriptor)                                      \
+	M("/scheduler.SchedulerService/CreateWindow", ACCESS_ADMIN, grpc_create_window,            \
+	  &scheduler__create_window_request__descriptor)                                           \
+	M("/scheduler.SchedulerService/GetWindow", ACCESS_READ, grpc_get_window,                   \
+	  &scheduler__get_window_request__descriptor)                                              \
+	M("/scheduler.SchedulerService/ListWindows", ACCESS_READ, grpc_list_windows,               \
+	  &scheduler__list_windows_request__descriptor)                                            \
+	M("/scheduler.SchedulerService/DeleteWindow", ACCESS_ADMIN, grpc_delete_window,            \
+	  &scheduler__delete_window_request__descriptor)                                           \
+	M("/scheduler.SchedulerService/EvictModel", ACCESS_CHANGE, grpc_evict_model,               \
+	  &scheduler__evict_model_request__descriptor)                                             \
 	M("/agent.AgentService/RegisterAgent", ACCESS_AGENT, agent_register,                       \
 	  &agent__register_agent_request__descriptor)                                              \
 	M("/agent.AgentService/ReportMetrics", ACCESS_AGENT, agent_report,                         \

@@ -34,6 +34,8 @@ static void write_gpus(struct resource_writer *writer)
 			[DECISION_GPU_FIELD_capacity_mb] = FIELD_NUMBER(line[LINE_CAPACITY]),
 			[DECISION_GPU_FIELD_overhead_mb] = FIELD_NUMBER(line[LINE_OVERHEAD]),
 			[DECISION_GPU_FIELD_foreign_mb] = FIELD_NUMBER(line[LINE_FOREIGN]),
+			[DECISION_GPU_FIELD_unexplained_mb] =
+			    FIELD_NUMBER(decision_unexplained_mib(source->decision, i)),
 			[DECISION_GPU_FIELD_used_before_mb] = FIELD_NUMBER(line[LINE_USED_BEFORE]),
 			[DECISION_GPU_FIELD_releasing_mb] = FIELD_NUMBER(line[LINE_RELEASING]),
 			[DECISION_GPU_FIELD_claimed_mb] = FIELD_NUMBER(line[LINE_CLAIMED]),

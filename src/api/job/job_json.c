@@ -206,6 +206,7 @@ static bool conclude(struct job_reader *reader)
 	if (job->compute > 0 && reader->payload.has_image)
 		return job_field_fail(reader, JOB_FIELD_gpu_compute,
 		                      "cannot be with image: tasks in containers have no share");
+	reader->submit->takes_turns = reader->payload.has_image;
 	if (reader->payload.notify.data && submit_count(reader->submit) > NOTIFY_ARRAY_MAX)
 		return error_set(reader->fields.error, ERROR_INVALID,
 		                 "notify is for arrays of at most %d jobs: each of them is told of",

@@ -1,7 +1,11 @@
 /* leases.c - a place in a slot of a model for one request: given, renewed, given back */
 #include "api/model/leases.h"
 
+#include <openssl/crypto.h>
+#include <openssl/rand.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "api/model/leases_local.h"
 #include "api/service/service_state.h"
@@ -10,6 +14,8 @@
 
 enum {
 	LINGER_MS = 5000, /* a request that nobody waits for, so that its model is loaded */
+	NODE_MS = 10000,  /* for the node to say that it holds the key */
+	LEASE_KEY_BYTES = 32,
 };
 
 struct leases *leases_new(struct service *service)
@@ -21,10 +27,67 @@ struct leases *leases_new(struct service *service)
 	return leases;
 }
 
+/* The name of the node that the lease's slot is on; empty: it has none. To be freed. */
+static char *node_of(const struct lease *lease)
+{
+	struct catalogue *catalogue = service_catalogue(lease->leases->service);
+
+	catalogue_lock(catalogue);
+	const struct node_record *node =
+	    lease->slot_id > 0 ? catalogue_get(catalogue, RECORD_NODE, lease->node_id, 0) : NULL;
+	char *name = memory_text(node ? node->name : "");
+	catalogue_unlock(catalogue);
+	return name;
+}
+
+/* Nobody gets into its slot with the key any more. */
+static void end_key(const struct lease *lease)
+{
+	if (!lease->key[0] || lease->slot_id == 0)
+		return;
+	char *node = node_of(lease);
+	agents_end_lease(lease->leases->service->agents, node, lease->slot_id, lease->id);
+	free(node);
+}
+
+static bool make_key(struct lease *lease)
+{
+	unsigned char random[LEASE_KEY_BYTES];
+
+	if (lease->key[0])
+		return true;
+	if (RAND_bytes(random, sizeof(random)) != 1)
+		return false;
+	for (size_t i = 0; i < sizeof(random); i++)
+		snprintf(lease->key + 2 * i, 3, "%02x", random[i]);
+	OPENSSL_cleanse(random, sizeof(random));
+	return true;
+}
+
+bool leases_tell_key(struct lease *lease)
+{
+	struct agents *agents = lease->leases->service->agents;
+	struct agents_lease told = { .lease_id = lease->id,
+		                     .slot_id = lease->slot_id,
+		                     .until_ms = lease->until_ms };
+	char *node = node_of(lease);
+	bool has_own = agents_slot_has_lease_keys(agents, node, lease->slot_id) && make_key(lease);
+
+	if (has_own) {
+		memcpy(told.key, lease->key, sizeof(told.key));
+		agents_tell_lease(agents, node, &told);
+		OPENSSL_cleanse(&told, sizeof(told));
+	}
+	free(node);
+	return has_own;
+}
+
 static void leases_forget(struct lease *lease)
 {
 	struct leases *leases = lease->leases;
 
+	end_key(lease);
+	OPENSSL_cleanse(lease->key, sizeof(lease->key));
 	map_remove(&leases->by_id, lease->id);
 	*lease->link = lease->next;
 	if (lease->next)
@@ -57,6 +120,7 @@ void leases_free(struct leases *leases)
 		if (request)
 			request_refuse(request, 503, "unavailable", "the scheduler is stopping");
 		loop_timer_clear(leases->loop, &lease->timer);
+		OPENSSL_cleanse(lease->key, sizeof(lease->key));
 		free(lease->address);
 		free(lease);
 	}
@@ -82,8 +146,10 @@ static void command_quietly(struct leases *leases, struct command command)
 
 void leases_begin(struct leases *leases)
 {
-	/* So that a lease of an earlier start is never taken for one of this. */
-	leases->last_id = clock_unix_ms() / 1000 << 20;
+	/* So that a lease of an earlier start is never taken for one of this: no start gives 1,024
+	 * in a millisecond. */
+	leases->last_id = clock_unix_ms() << 10;
+	agents_begin_leases(leases->service->agents, leases->last_id + 1);
 	command_quietly(leases, (struct command){ .kind = COMMAND_RESET_REQUESTS });
 }
 
@@ -133,7 +199,11 @@ static void leases_on_timer(struct timer *timer)
 	struct lease *lease =
 	    (struct lease *)(void *)((char *)timer - offsetof(struct lease, timer));
 
-	refuse_wait(lease);
+	if (lease->awaits_node && lease->request)
+		request_refuse(let_go(lease), 503, "unavailable",
+		               "the node of the slot does not answer: try again");
+	else
+		refuse_wait(lease);
 	withdraw(lease);
 }
 
@@ -170,27 +240,58 @@ static void refuse_keyless(struct lease *lease)
 	withdraw(lease);
 }
 
+/* It has a place now. Who waits for it is answered when the slot's node holds its key. */
+static void grant(struct lease *lease)
+{
+	if (lease->is_asked && !lease->request) {
+		withdraw(lease); /* who asked has been told to try again */
+		return;
+	}
+	if (lease->request && key_follows(lease)) {
+		refuse_keyless(lease);
+		return;
+	}
+	lease->awaits_node = leases_tell_key(lease) && lease->request;
+	if (lease->awaits_node)
+		loop_timer_set(lease->leases->loop, &lease->timer, NODE_MS);
+	else if (lease->request)
+		leases_answer(lease, let_go(lease), 201);
+}
+
+void leases_taken(struct leases *leases, int64_t lease_id, const char *reason)
+{
+	struct lease *lease = map_get(&leases->by_id, lease_id);
+
+	if (!lease || !lease->awaits_node)
+		return;
+	lease->awaits_node = false;
+	loop_timer_clear(leases->loop, &lease->timer);
+	if (!reason) {
+		leases_answer(lease, let_go(lease), 201);
+		return;
+	}
+	request_refuse(let_go(lease), 503, "unavailable", "%s: try again", reason);
+	withdraw(lease);
+}
+
 void leases_route(struct leases *leases, const struct route_effect *route)
 {
 	struct lease *lease = map_get(&leases->by_id, route->request_id);
 
 	if (!lease)
 		return;
+	end_key(lease);
 	free(lease->address);
 	lease->address = NULL;
 	lease->slot_id = 0;
+	lease->awaits_node = false;
 	if (route->outcome == ROUTE_GRANTED) {
 		lease->address = memory_text(route->address);
 		lease->slot_id = route->slot_id;
 		lease->node_id = route->node_id;
 		lease->until_ms = route->until_ms;
 		loop_timer_clear(leases->loop, &lease->timer);
-		if (lease->is_asked && !lease->request)
-			withdraw(lease); /* who asked has been told to try again */
-		else if (lease->request && key_follows(lease))
-			refuse_keyless(lease);
-		else if (lease->request)
-			leases_answer(lease, let_go(lease), 201);
+		grant(lease);
 	} else if (route->outcome != ROUTE_QUEUED) {
 		struct request *request = let_go(lease);
 		if (request)

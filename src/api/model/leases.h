@@ -16,6 +16,9 @@ void leases_begin(struct leases *leases);
 /* From the engine's listener. */
 void leases_route(struct leases *leases, const struct route_effect *route);
 
+/* The node of the lease's slot holds its key, or `reason` says why not. */
+void leases_taken(struct leases *leases, int64_t lease_id, const char *reason);
+
 /* POST /api/v1/models/{id}/leases?wait=30s&lease=1m: 201 {lease_id, model_id, slot_id, node,
  * address, expires_at}. Without a place in time: 503, and the request is withdrawn; it is
  * so too if the client goes. A body {"tenant_id"} says for whom an administrator asks. */

@@ -26,8 +26,9 @@ void leases_answer(const struct lease *lease, struct request *request, int statu
 	    lease->slot_id > 0 ? catalogue_get(catalogue, RECORD_NODE, lease->node_id, 0) : NULL;
 	json_put_string(json, "node", node ? node->name : NULL);
 	const char *key =
-	    node ? agents_slot_key(request->service->agents, node->name, lease->slot_id, &follows)
-		 : NULL;
+	    lease->key[0] ? lease->key
+	    : node ? agents_slot_key(request->service->agents, node->name, lease->slot_id, &follows)
+		   : NULL;
 	catalogue_unlock(catalogue);
 	json_put_string(json, "address", lease->slot_id > 0 ? lease->address : NULL);
 	json_put_string(json, "key", key);
@@ -168,6 +169,7 @@ static void on_renewed(struct engine_request *engine)
 		lease->until_ms =
 		    clock_unix_ms() +
 		    (lease->lease_ms > 0 ? lease->lease_ms : default_lease_ms(request));
+		leases_tell_key(lease);
 		leases_answer(lease, request, 200);
 	}
 }

@@ -115,11 +115,10 @@ void model_calls_list(struct request *request)
 	request_look(request, look_at_models, model_show);
 }
 
-/* The model that a path names; with `owned`, only where its tenant is the caller's. */
-static bool model_find(struct request *request, bool owned, int64_t *id)
+/* The model of that id or name; with `owned`, only where its tenant is the caller's. */
+static bool find_named(struct request *request, struct text name, bool owned, int64_t *id)
 {
 	struct catalogue *catalogue = service_catalogue(request->service);
-	struct text name = request_segment(request, 3);
 	const struct roster *roster = &request->service->roster;
 	bool several;
 
@@ -140,6 +139,12 @@ static bool model_find(struct request *request, bool owned, int64_t *id)
 	else
 		request_unknown(request, "model", name);
 	return false;
+}
+
+/* The one that a path names. */
+static bool model_find(struct request *request, bool owned, int64_t *id)
+{
+	return find_named(request, request_segment(request, 3), owned, id);
 }
 
 bool model_calls_of_path(struct request *request, int64_t *id)
@@ -240,6 +245,13 @@ void model_calls_delete(struct request *request)
 	request_command(request, removed);
 }
 
+const char *model_calls_evicted_message(const struct engine_request *engine)
+{
+	return engine->command.evict.now
+	           ? "Replicas are being stopped"
+	           : "Replicas take no more requests, and stop when they have none";
+}
+
 static void evicted(struct engine_request *engine)
 {
 	struct request *request = request_of(engine);
@@ -249,35 +261,40 @@ static void evicted(struct engine_request *engine)
 		return;
 	}
 	struct json_writer *json = request_object(request);
-	json_put_string(json, "message",
-	                engine->command.evict.now
-	                    ? "Replicas are being stopped"
-	                    : "Replicas take no more requests, and stop when they have none");
+	json_put_string(json, "message", model_calls_evicted_message(engine));
 	json_put_integer(json, "replicas", engine->reply_count);
 	json_close(json);
 	request_answer_json(request, 200);
 }
 
+void model_calls_evict_named(struct request *request, const struct model_eviction *eviction,
+                             void (*done)(struct engine_request *engine))
+{
+	struct command *command = &request->engine.command;
+	int64_t id;
+
+	if (!find_named(request, eviction->model, true, &id))
+		return;
+	command->kind = COMMAND_EVICT_MODEL;
+	command->evict.model_id = id;
+	command->evict.node =
+	    eviction->node.data ? arena_string(&request->engine.arena, eviction->node.data) : "";
+	command->evict.now = eviction->now;
+	request_command_on(request, eviction->object, done);
+}
+
 void model_calls_evict(struct request *request)
 {
 	const struct query *query = &request->exchange->query;
-	struct text node = query_get(query, "node");
+	struct model_eviction eviction = { .model = request_segment(request, 3),
+		                           .node = query_get(query, "node"),
+		                           .object = request->exchange->path.data };
 	struct error error = { 0 };
-	bool now;
-	int64_t id;
 
-	if (!model_find(request, true, &id))
-		return;
-	if (!query_flag(query, "now", false, &now, &error)) {
+	if (query_flag(query, "now", false, &eviction.now, &error))
+		model_calls_evict_named(request, &eviction, evicted);
+	else
 		request_fail(request, &error);
-		return;
-	}
-	request->engine.command.kind = COMMAND_EVICT_MODEL;
-	request->engine.command.evict.model_id = id;
-	request->engine.command.evict.node =
-	    node.data ? arena_string(&request->engine.arena, node.data) : "";
-	request->engine.command.evict.now = now;
-	request_command(request, evicted);
 }
 
 static bool look_why(struct engine_request *engine, struct sched *sched, struct error *error)

@@ -63,10 +63,10 @@ static void read_tenant(struct json_reader *reader, const struct roster *roster,
 	window->tenant_id = tenant ? tenant->id : 0;
 }
 
-static bool read_window(const struct request *request, struct arena *arena,
+static bool read_window(const struct request *request, struct text json, struct arena *arena,
                         struct window_command *command, struct error *error)
 {
-	json_t *document = json_read(request->exchange->body, NULL, error);
+	json_t *document = json_read(json, NULL, error);
 	struct json_reader reader = json_reader_of(document, "", error);
 	struct resource_change change = { .json = &reader,
 		                          .resource = &window_resource,
@@ -161,44 +161,66 @@ static const struct window_record *window_named(const struct catalogue *catalogu
 	return NULL;
 }
 
-static void made(struct engine_request *engine)
+/* Writes the window of that id or, where that is 0, of that name; `shown` answers. */
+static void show_window(struct request *request, int64_t id, struct text name, window_shown *shown)
 {
-	struct request *request = request_of(engine);
 	struct catalogue *catalogue = service_catalogue(request->service);
 
-	if (!engine->ok) {
-		request_fail(request, &engine->error);
-		return;
-	}
 	buffer_clear(&request->body);
 	request->json = json_writer_to(&request->body);
 	catalogue_lock(catalogue);
-	const struct window_record *window =
-	    catalogue_get(catalogue, RECORD_WINDOW, engine->reply_id, 0);
+	const struct window_record *window = id > 0 ? catalogue_get(catalogue, RECORD_WINDOW, id, 0)
+	                                            : window_named(catalogue, name.data);
 	if (window)
 		window_write(request, window);
 	catalogue_unlock(catalogue);
 	if (window)
-		request_answer_json(request, 201);
+		shown(request);
 	else
-		request_refuse(request, 404, "not_found", "the window was deleted meanwhile");
+		request_unknown(request, "window", name);
 }
 
-void window_calls_create(struct request *request)
+/* What a request that makes one keeps. */
+struct window_making {
+	window_shown *shown;
+};
+
+static void made(struct engine_request *engine)
+{
+	struct request *request = request_of(engine);
+	const struct window_making *making = request->state;
+
+	if (engine->ok)
+		show_window(request, engine->reply_id, text_of(engine->command.window.window.name),
+		            making->shown);
+	else
+		request_fail(request, &engine->error);
+}
+
+void window_calls_make(struct request *request, struct text json, const char *object,
+                       window_shown *shown)
 {
 	struct error error = { 0 };
 	struct command *command = &request->engine.command;
+	struct window_making *making = arena_alloc(&request->engine.arena, sizeof(*making));
 
 	command->window = (struct window_command){ .gpu_model = "" };
-	if (!read_window(request, &request->engine.arena, &command->window, &error)) {
+	if (!read_window(request, json, &request->engine.arena, &command->window, &error)) {
 		request_fail(request, &error);
 		return;
 	}
+	making->shown = shown;
+	request->state = making;
 	command->kind = COMMAND_PUT_WINDOW;
-	request_command(request, made);
+	request_command_on(request, object, made);
 }
 
-void window_calls_list(struct request *request)
+void window_calls_find(struct request *request, struct text name, window_shown *shown)
+{
+	show_window(request, 0, name, shown);
+}
+
+void window_calls_write_all(struct request *request)
 {
 	struct catalogue *catalogue = service_catalogue(request->service);
 	struct catalogue_cursor cursor = { .kind = RECORD_WINDOW };
@@ -214,25 +236,36 @@ void window_calls_list(struct request *request)
 	json_close(json);
 	json_put_integer(json, "total", count);
 	json_close(json);
-	request_answer_json(request, 200);
 }
 
-void window_calls_get(struct request *request)
+void window_calls_remove(struct request *request, struct text name, const char *object,
+                         void (*done)(struct engine_request *engine))
 {
 	struct catalogue *catalogue = service_catalogue(request->service);
-	struct text name = request_segment(request, 3);
 
-	buffer_clear(&request->body);
-	request->json = json_writer_to(&request->body);
 	catalogue_lock(catalogue);
 	const struct window_record *window = window_named(catalogue, name.data);
-	if (window)
-		window_write(request, window);
+	int64_t id = window ? window->id : 0;
 	catalogue_unlock(catalogue);
-	if (window)
-		request_answer_json(request, 200);
-	else
+	if (!window) {
 		request_unknown(request, "window", name);
+		return;
+	}
+	request->engine.command.kind = COMMAND_REMOVE_WINDOW;
+	request->engine.command.id = id;
+	request_command_on(request, object, done);
+}
+
+/* Over REST. */
+
+static void answer_made(struct request *request)
+{
+	request_answer_json(request, 201);
+}
+
+static void answer_found(struct request *request)
+{
+	request_answer_json(request, 200);
 }
 
 static void deleted(struct engine_request *engine)
@@ -245,20 +278,25 @@ static void deleted(struct engine_request *engine)
 		request_fail(request, &engine->error);
 }
 
+void window_calls_create(struct request *request)
+{
+	window_calls_make(request, request->exchange->body, request->exchange->path.data,
+	                  answer_made);
+}
+
+void window_calls_list(struct request *request)
+{
+	window_calls_write_all(request);
+	request_answer_json(request, 200);
+}
+
+void window_calls_get(struct request *request)
+{
+	window_calls_find(request, request_segment(request, 3), answer_found);
+}
+
 void window_calls_delete(struct request *request)
 {
-	struct catalogue *catalogue = service_catalogue(request->service);
-	struct text name = request_segment(request, 3);
-
-	catalogue_lock(catalogue);
-	const struct window_record *window = window_named(catalogue, name.data);
-	int64_t id = window ? window->id : 0;
-	catalogue_unlock(catalogue);
-	if (!window) {
-		request_unknown(request, "window", name);
-		return;
-	}
-	request->engine.command.kind = COMMAND_REMOVE_WINDOW;
-	request->engine.command.id = id;
-	request_command(request, deleted);
+	window_calls_remove(request, request_segment(request, 3), request->exchange->path.data,
+	                    deleted);
 }

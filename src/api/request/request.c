@@ -150,6 +150,13 @@ int64_t request_viewer(const struct request *request)
 	return identity_viewer(&request->identity);
 }
 
+/* What a command does, in a word for the log. */
+static const char *action_of(const struct command *command)
+{
+	bool resumes = command->kind == COMMAND_NODE_DRAIN && !command->drain.draining;
+	return resumes ? "node_resume" : command_kind_name(command->kind);
+}
+
 /* What was refused did not happen, and does not stay in the audit log. */
 static void settle_note(struct request *request)
 {
@@ -157,8 +164,7 @@ static void settle_note(struct request *request)
 	request->is_noted = false;
 	audit_settle(request->requests->audit, engine);
 	if (engine->ok && engine->has_command)
-		log_at(LOG_INFO, "changed",
-		       LOG_TEXT("action", command_kind_name(engine->command.kind)),
+		log_at(LOG_INFO, "changed", LOG_TEXT("action", action_of(&engine->command)),
 		       LOG_TEXT("path", request->exchange ? request->exchange->path.data : ""),
 		       LOG_TEXT("who", request->identity.name),
 		       LOG_TEXT("request_id", request->request_id));
@@ -204,9 +210,9 @@ static void request_note(struct request *request, const char *action, const char
 void request_command_on(struct request *request, const char *object,
                         void (*done)(struct engine_request *engine))
 {
-	enum command_kind kind = request->engine.command.kind;
-	if (kind != COMMAND_SUBMIT)
-		request_note(request, command_kind_name(kind), object, NULL);
+	const struct command *command = &request->engine.command;
+	if (command->kind != COMMAND_SUBMIT)
+		request_note(request, action_of(command), object, NULL);
 	request->engine.has_command = true;
 	request->engine.look = NULL;
 	request->engine.read = NULL;
@@ -218,13 +224,34 @@ void request_command(struct request *request, void (*done)(struct engine_request
 	request_command_on(request, request->exchange->path.data, done);
 }
 
+void request_keep_all(struct request *request, const struct kept *keeps, size_t count,
+                      const char *action, const char *detail,
+                      void (*done)(struct engine_request *engine))
+{
+	INVARIANT(count > 0);
+	request->engine.keeps = keeps;
+	request->engine.keep_count = count;
+	request_note(request, action, keeps->key, detail);
+	request_send(request, done);
+}
+
 void request_keep(struct request *request, const struct kept *keep, const char *action,
                   const char *detail, void (*done)(struct engine_request *engine))
 {
-	request->engine.keeps = keep;
-	request->engine.keep_count = 1;
-	request_note(request, action, keep->key, detail);
-	request_send(request, done);
+	request_keep_all(request, keep, 1, action, detail, done);
+}
+
+void request_lend(struct request *request, void (*done)(struct engine_request *engine))
+{
+	INVARIANT(!request->is_asked && request->phase == REQUEST_OPEN);
+	request->done = done;
+	request->is_asked = true;
+}
+
+void request_return(struct request *request)
+{
+	INVARIANT(request->is_asked);
+	replied(&request->engine);
 }
 
 void request_audit(struct request *request, const char *action, const char *object,

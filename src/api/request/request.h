@@ -96,6 +96,14 @@ void request_read(struct request *request,
 /* Something to keep, noted under `action`. */
 void request_keep(struct request *request, const struct kept *keep, const char *action,
                   const char *detail, void (*done)(struct engine_request *engine));
+/* Several things to keep together; the note is about the first. */
+void request_keep_all(struct request *request, const struct kept *keeps, size_t count,
+                      const char *action, const char *detail,
+                      void (*done)(struct engine_request *engine));
+/* Somebody other than the engine has the request, and gives it back by request_return(): then
+ * `done` gets it, unless it has ended meanwhile. In the loop's thread. */
+void request_lend(struct request *request, void (*done)(struct engine_request *engine));
+void request_return(struct request *request);
 static inline struct request *request_of(struct engine_request *engine)
 {
 	return (struct request *)engine;

@@ -6,6 +6,19 @@
 #include "api/session/agents.h"
 #include "seal/secret.h"
 
+/* Single sign-on with a provider of OpenID Connect. Texts are copied. */
+struct login_settings {
+	const char *name; /* of the provider, for people */
+	const char *issuer, *client_id;
+	const char *client_secret; /* NULL: a public client */
+	const char *scopes;        /* "openid profile groups" */
+	const char *redirect_url;  /* NULL: no sign-in with a browser */
+	const char *user_claim, *groups_claim;
+	const char *ca_path;       /* NULL: the system's */
+	const char *const *groups; /* GROUP=ROLE[:TENANT]; ends with NULL */
+	int64_t session_ms;
+};
+
 /* All of the api for one loop. In the loop's thread alone. */
 struct service;
 
@@ -26,6 +39,7 @@ struct service_settings {
 	const char *version;                   /* of the program */
 	const struct notify_settings *notify;  /* NULL: no notifications */
 	const char *metrics_path;              /* "/metrics" */
+	const struct login_settings *login;    /* NULL: no single sign-on */
 	/* Where tokens and other things that were kept are read from at the start. */
 };
 

@@ -17,6 +17,7 @@ struct token_uses;
 struct grpc_services;
 struct hub;
 struct leases;
+struct login;
 struct misreports;
 struct notify;
 struct pages;
@@ -39,6 +40,7 @@ struct service {
 	struct gateways *gateways;
 	struct token_uses *token_uses;  /* tokens of models */
 	struct grpc_services *services; /* of gRPC */
+	struct login *login;            /* NULL: no single sign-on */
 	struct notify *notify;          /* NULL: nobody is notified */
 	struct hub *hub;
 	struct recorder *recorder;

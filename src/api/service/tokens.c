@@ -20,7 +20,9 @@
 /* A change that waits to be durable; in the request's arena. */
 struct token_change {
 	struct gate_token token;
-	char text[96]; /* empty: it is revoked */
+	char text[96];         /* empty: it is revoked */
+	const char **replaced; /* ids of tokens that it replaces */
+	size_t replaced_count;
 };
 
 bool tokens_load(struct gate *gate, const char *value, struct error *error)
@@ -33,6 +35,12 @@ bool tokens_load(struct gate *gate, const char *value, struct error *error)
 	return true;
 }
 
+static void forget_token(struct service *service, const char *id)
+{
+	gate_remove_token(service->gate, id);
+	streams_check(service->streams);
+}
+
 static void write_token(struct request *request, struct json_writer *json,
                         const struct gate_token *token, const char *text)
 {
@@ -43,6 +51,7 @@ static void write_token(struct request *request, struct json_writer *json,
 		[TOKEN_FIELD_tenant_id] = FIELD_ID(token->identity.tenant_id),
 		[TOKEN_FIELD_node] =
 		    FIELD_STRING(token->identity.node[0] ? token->identity.node : NULL),
+		[TOKEN_FIELD_user] = FIELD_STRING(token->user[0] ? token->user : NULL),
 		[TOKEN_FIELD_note] = FIELD_STRING(token->note),
 		[TOKEN_FIELD_created_at] =
 		    FIELD_NUMBER_IF(token->created_ms > 0, token->created_ms),
@@ -75,13 +84,14 @@ static void tokens_on_changed(struct engine_request *engine)
 		request_fail(request, &engine->error);
 	} else if (change->text[0]) {
 		gate_put_token(request->service->gate, &change->token);
+		for (size_t i = 0; i < change->replaced_count; i++)
+			forget_token(request->service, change->replaced[i]);
 		buffer_clear(&request->body);
 		request->json = json_writer_to(&request->body);
 		write_token(request, &request->json, &change->token, change->text);
 		request_answer_secret(request, 201);
 	} else {
-		gate_remove_token(request->service->gate, change->token.id);
-		streams_check(request->service->streams);
+		forget_token(request->service, change->token.id);
 		request_answer_message(request, 200, "Token revoked");
 	}
 }
@@ -90,13 +100,40 @@ static void hand_in(struct request *request, const struct token_change *change, 
                     const char *action)
 {
 	struct token_change *kept = arena_alloc(&request->engine.arena, sizeof(*kept));
-	struct kept *keep = arena_alloc(&request->engine.arena, sizeof(*keep));
+	size_t count = 1 + change->replaced_count;
+	struct kept *keeps = arena_alloc(&request->engine.arena, count * sizeof(*keeps));
+	struct buffer detail = { 0 };
 
 	*kept = *change;
-	*keep = (struct kept){ "token", kept->token.id, value };
+	keeps[0] = (struct kept){ "token", kept->token.id, value };
+	buffer_text(&detail, gate_role_name(kept->token.identity.role));
+	for (size_t i = 1; i < count; i++) {
+		keeps[i] = (struct kept){ "token", change->replaced[i - 1], NULL };
+		buffer_print(&detail, "%s%s", i == 1 ? ", instead of " : ", ",
+		             change->replaced[i - 1]);
+	}
 	request->state = kept;
-	request_keep(request, keep, action, gate_role_name(kept->token.identity.role),
-	             tokens_on_changed);
+	request->engine.keeps = keeps;
+	request->engine.keep_count = count;
+	request_audit(request, action, kept->token.id,
+	              arena_string(&request->engine.arena, detail.data), tokens_on_changed);
+	buffer_free(&detail);
+}
+
+/* The tokens of the same role and node, which a new one replaces. */
+static void find_replaced(struct request *request, struct token_change *change)
+{
+	const struct gate_token *const *list;
+	size_t count = gate_tokens(request->service->gate, &list);
+	const struct identity *identity = &change->token.identity;
+
+	change->replaced =
+	    arena_alloc(&request->engine.arena, (count + 1) * sizeof(*change->replaced));
+	for (size_t i = 0; i < count; i++)
+		if (list[i]->identity.role == identity->role &&
+		    strcmp(list[i]->identity.node, identity->node) == 0)
+			change->replaced[change->replaced_count++] =
+			    arena_string(&request->engine.arena, list[i]->id);
 }
 
 static bool tokens_find_tenant(const struct request *request, struct text name, int64_t *id)
@@ -130,7 +167,7 @@ static int64_t read_limit(struct json_reader *reader, enum token_field at)
 }
 
 static void read_token(const struct request *request, struct json_reader *reader,
-                       struct gate_token *token)
+                       struct gate_token *token, bool *replace)
 {
 	static const char *const roles[] = { "admin",   "tenant",    "viewer", "agent",
 		                             "gateway", "inference", NULL };
@@ -162,24 +199,33 @@ static void read_token(const struct request *request, struct json_reader *reader
 	if (!reader->failed && token->identity.node[0] && token->identity.role != ROLE_AGENT &&
 	    token->identity.role != ROLE_GATEWAY)
 		json_fail(reader, "node", "is only for the roles agent and gateway");
+	*replace = json_get_flag(reader, "replace", false);
+	if (!reader->failed && *replace && !token->identity.node[0])
+		json_fail(reader, "replace", "is only for the token of a node");
 }
 
 void tokens_create(struct request *request)
 {
-	static const char *const known[] = {
-		"role",        "tenant_id",         "node",
-		"note",        "expires_in",        "requests_per_minute",
-		"max_streams", "tokens_per_minute", "budget_per_month",
-		NULL
-	};
+	static const char *const known[] = { "role",
+		                             "tenant_id",
+		                             "node",
+		                             "note",
+		                             "expires_in",
+		                             "requests_per_minute",
+		                             "max_streams",
+		                             "tokens_per_minute",
+		                             "budget_per_month",
+		                             "replace",
+		                             NULL };
 	struct error error = { 0 };
 	struct token_change change = { .text = "" };
 	struct gate_token *token = &change.token;
+	bool replace = false;
 
 	json_t *document = json_read(request->exchange->body, NULL, &error);
 	struct json_reader reader = json_reader_of(document, "", &error);
 	if (document)
-		read_token(request, &reader, token);
+		read_token(request, &reader, token, &replace);
 	bool ok = document && json_reader_end(&reader, known) &&
 	          gate_identity_check(&token->identity, &error) &&
 	          gate_make_token(token, change.text, &error);
@@ -189,6 +235,8 @@ void tokens_create(struct request *request)
 		return;
 	}
 	struct buffer json = { 0 };
+	if (replace)
+		find_replaced(request, &change);
 	gate_token_write(token, &json);
 	const char *value = arena_string(&request->engine.arena, json.data);
 	buffer_free(&json);

@@ -343,8 +343,10 @@ void agents_message(struct agents_node *node, const struct message *message,
 		set_peer(node, from->request->exchange);
 	}
 	agents_do(node, from, &outputs);
-	if (welcome)
+	if (welcome) {
 		send_advice(node);
+		agents_tell_leases(node);
+	}
 }
 
 void agents_disconnected(struct agents_node *node)

@@ -34,6 +34,9 @@ struct agents_settings {
 	void (*misreport)(void *context, const char *node, const char *sentence);
 	/* What a node said that people want to see: late, over, idle, refused. May be NULL. */
 	void (*note)(void *context, const char *node, const struct message *message);
+	/* The node holds the key of a lease (agents_tell_lease()), or `reason` says why not. May
+	 * be NULL. */
+	void (*lease_taken)(void *context, int64_t lease_id, const char *reason);
 	/* How slots are reached is known, or is another way. May be NULL. */
 	void (*slots_changed)(void *context);
 	void *context;
@@ -80,6 +83,19 @@ int64_t agents_slot_active(const struct agents *agents, const char *node, int64_
 enum { SLOT_KEY_BYTES_MAX = 127 };
 const char *agents_slot_key(const struct agents *agents, const char *node, int64_t slot_id,
                             bool *follows);
+
+/* The key of a lease on a slot, which the node is told now and whenever it connects again. */
+struct agents_lease {
+	int64_t lease_id, slot_id, until_ms; /* until_ms: since 1970 */
+	char key[SLOT_KEY_BYTES_MAX + 1];
+};
+/* True if leases on the slot have keys of their own; else they have that of the slot. */
+bool agents_slot_has_lease_keys(const struct agents *agents, const char *node, int64_t slot_id);
+void agents_tell_lease(struct agents *agents, const char *node, const struct agents_lease *lease);
+void agents_end_lease(struct agents *agents, const char *node, int64_t slot_id, int64_t lease_id);
+/* Leases that nodes know of, and that are numbered less, are of an earlier start. */
+void agents_begin_leases(struct agents *agents, int64_t first_id);
+
 /* What a work of the node has used so far, as last measured; false: nothing is known. */
 bool agents_use(const struct agents *agents, const char *node, int64_t reservation_id,
                 struct task_use *use);

@@ -47,6 +47,8 @@ struct agents_node {
 	size_t slot_count, slot_capacity;
 	struct slot_key *keys;
 	size_t key_count, key_capacity;
+	struct agents_lease *leases; /* in no order */
+	size_t lease_count, lease_capacity;
 };
 
 /* A command that came of what a node said. Nobody is answered over an exchange: it carries its
@@ -79,6 +81,7 @@ struct agents {
 	int64_t last_input_id;
 	struct agents_input *doomed_inputs;
 	int64_t last_channel_id;
+	int64_t first_lease_id; /* of this start */
 	struct agents_channel *doomed_channels;
 };
 
@@ -136,6 +139,9 @@ void agents_samples_free(struct agents *agents);
 
 /* agents_keys.c */
 void agents_take_key(struct agents_node *node, const Agent__SlotKey *told);
+/* What is between the scheduler and a node that connects: all leases on its slots. */
+void agents_tell_leases(struct agents_node *node);
+void agents_lease_taken(struct agents_node *node, const Agent__LeaseKeyTaken *taken);
 void agents_keys_free(struct agents_node *node);
 
 /* legacy.c: for agents that are not ours. */

@@ -144,6 +144,8 @@ static void agents_stream_on_body(struct exchange *exchange, struct text part)
 		agents_output_chunk(stream->node, envelope->output_chunk);
 	else if (envelope->slot_key && stream->node && stream->node->stream == stream)
 		agents_take_key(stream->node, envelope->slot_key);
+	else if (envelope->lease_key_taken && stream->node && stream->node->stream == stream)
+		agents_lease_taken(stream->node, envelope->lease_key_taken);
 	else if (envelope->input_taken && stream->node)
 		agents_input_taken(stream->node, envelope->input_taken);
 	else if (envelope->session_data && stream->node)

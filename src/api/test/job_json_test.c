@@ -245,6 +245,9 @@ static void a_share_of_compute_is_not_for_containers(void **state)
 	accept(f, "{\"tenant_id\":1,\"image\":\"\",\"command\":[\"a\"],\"gpu_memory_mb\":1000,"
 	          "\"gpu_compute\":0.5}");
 	assert_int_equal(f->submit.job.compute, 500);
+	assert_false(f->submit.takes_turns);
+	accept(f, "{\"tenant_id\":1,\"gpu_memory_mb\":1000,\"image\":\"i\"}");
+	assert_true(f->submit.takes_turns);
 	job_json_refuse(f,
 	                "{\"tenant_id\":1,\"gpu_memory_mb\":1000,\"gpu_compute\":0.5,"
 	                "\"image\":\"i\"}",

@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include "api/login/login.h"
 #include "api/request/route.h"
 
 static const struct route *route_find(struct router *router, enum method method, const char *path,
@@ -57,6 +58,9 @@ static void only_what_changes_nothing_is_open_to_all(void **state)
 {
 	(void)state;
 	for (const struct route *route = routes; route->path; route++) {
+		/* Signing in makes a session. */
+		if (route->handle == login_device || route->handle == login_device_token)
+			continue;
 		if (route->access == ACCESS_ANYONE || route->access == ACCESS_READ)
 			assert_int_equal(route->method, METHOD_GET);
 	}

@@ -89,9 +89,11 @@ char *sign_key(const char *header, const char *payload, EVP_PKEY *key)
 	unsigned char signature[1024];
 	size_t size = sizeof(signature);
 	EVP_MD_CTX *context = EVP_MD_CTX_new();
+	bool has_digest = EVP_PKEY_get_base_id(key) != EVP_PKEY_ED25519;
+	const EVP_MD *digest = has_digest ? EVP_sha256() : NULL;
 
 	signed_text(&token, header, payload);
-	INVARIANT(EVP_DigestSignInit(context, NULL, EVP_sha256(), NULL, key) == 1);
+	INVARIANT(EVP_DigestSignInit(context, NULL, digest, NULL, key) == 1);
 	INVARIANT(EVP_DigestSign(context, signature, &size, (const unsigned char *)token.data,
 	                         token.size) == 1);
 	EVP_MD_CTX_free(context);

@@ -1,10 +1,11 @@
-/* config_command.c - gpu-cli config and login: which clusters there are, and signing in */
+/* config_command.c - gpu-cli config, login and logout: which clusters there are, and signing in */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <termios.h>
 #include <unistd.h>
 
+#include "cli/command/single_sign_on.h"
 #include "cli/commands.h"
 #include "cli/listing.h"
 #include "cli/session.h"
@@ -12,6 +13,17 @@
 
 static const struct option context_options[] = {
 	OPTION("--server", NULL, "URL", "where the service is"),
+	OPTION("--token-file", NULL, "FILE", "the token to sign in with",
+	       .completes = COMPLETES_FILES),
+	OPTION("--ca", NULL, "FILE", "certificates to trust instead of the system's",
+	       .completes = COMPLETES_FILES),
+	OPTION("--tenant-id", "-t", "TENANT", "whose, where nothing else is said"),
+	{ 0 },
+};
+
+static const struct option login_options[] = {
+	OPTION("--server", NULL, "URL", "where the service is"),
+	OPTION("--sso", NULL, NULL, "sign in by the provider of single sign-on, with a browser"),
 	OPTION("--token-file", NULL, "FILE", "the token to sign in with",
 	       .completes = COMPLETES_FILES),
 	OPTION("--ca", NULL, "FILE", "certificates to trust instead of the system's",
@@ -253,19 +265,26 @@ static bool is_welcome(const struct arguments *arguments, const struct context *
 	return answer != NULL;
 }
 
-/* Keeps the token in a file of its own beside the configuration. */
-static int sign_in(struct editing *editing, const char *name, const char *token)
+/* The context of that name, with what the options say. */
+static struct context *login_context(struct editing *editing, const char *name)
 {
 	struct context *context = config_make(&editing->config, name);
-	struct buffer path = { 0 }, text = { 0 };
-	struct error error = { 0 };
-	int status;
-	set_fields(editing, context);
 	const char *url = getenv("GPU_SCHEDULER_URL");
+	set_fields(editing, context);
 	if (url && *url && !arguments_value(editing->arguments, "--server"))
 		context->server = arena_string(&editing->config.arena, url);
 	if (!context->server)
 		context->server = "http://127.0.0.1:8080";
+	return context;
+}
+
+/* Keeps the token in a file of its own beside the configuration. */
+static int sign_in(struct editing *editing, const char *name, const char *token)
+{
+	struct context *context = login_context(editing, name);
+	struct buffer path = { 0 }, text = { 0 };
+	struct error error = { 0 };
+	int status;
 	if (!is_welcome(editing->arguments, context, token, &status))
 		return status;
 	const char *slash = strrchr(editing->path.data, '/');
@@ -283,6 +302,73 @@ static int sign_in(struct editing *editing, const char *name, const char *token)
 	            : cli_fail(editing->arguments->command, &error);
 }
 
+/* A client of the context's service; false with a reason. */
+static bool client_of(const struct context *context, const char *token, struct client *client,
+                      struct error *error)
+{
+	*client = (struct client){
+		.token = token, .ca_file = context->ca, .connect_ms = 10000, .most_ms = 30000
+	};
+	return address_read(context->server, &client->address, error);
+}
+
+static int sign_in_by_provider(struct editing *editing, const char *name)
+{
+	const struct context *context = login_context(editing, name);
+	struct error error = { 0 };
+	struct client client;
+	char *token =
+	    client_of(context, NULL, &client, &error) ? single_sign_on(&client, &error) : NULL;
+	client_close(&client);
+	if (!token)
+		return cli_fail(editing->arguments->command, &error);
+	int status = sign_in(editing, name, token);
+	explicit_bzero(token, strlen(token));
+	free(token);
+	return status;
+}
+
+/* Ends the session, and forgets its token. */
+static int sign_out(struct editing *editing, struct context *context)
+{
+	struct error error = { 0 };
+	struct client client = { 0 };
+	const char *token = context->token;
+	if (!token && context->token_file)
+		token = config_read_token(context->token_file, &editing->config.arena, &error);
+	if (!token && error.code == ERROR_NONE)
+		error_set(&error, ERROR_INVALID, "the context %s is not signed in", context->name);
+	bool good =
+	    token && client_of(context, token, &client, &error) && single_sign_off(&client, &error);
+	client_close(&client);
+	if (!good)
+		return cli_fail(editing->arguments->command, &error);
+	if (context->token_file)
+		unlink(context->token_file);
+	context->token = context->token_file = NULL;
+	return save(editing, "is signed out", context->name);
+}
+
+static int run_logout(const struct arguments *arguments)
+{
+	struct editing editing;
+	int status;
+	if (arguments->operand_count > 1)
+		return cli_misused(arguments->command, "give one name of a context");
+	if (!config_begin(&editing, arguments, &status))
+		return status;
+	const char *name =
+	    arguments->operand_count > 0 ? arguments->operands[0] : editing.config.current;
+	struct context *context = name ? config_find(&editing.config, name) : NULL;
+	if (context)
+		status = sign_out(&editing, context);
+	else
+		status = cli_misused(arguments->command, "there is no context '%.80s'",
+		                     name ? name : "default");
+	config_end(&editing);
+	return status;
+}
+
 static int run_login(const struct arguments *arguments)
 {
 	const char *name = arguments->operand_count > 0 ? arguments->operands[0] : "default";
@@ -294,7 +380,9 @@ static int run_login(const struct arguments *arguments)
 		                   "give one name for the context, without slashes");
 	if (!config_begin(&editing, arguments, &status))
 		return status;
-	if (read_secret(token, sizeof(token)))
+	if (arguments_has(arguments, "--sso"))
+		status = sign_in_by_provider(&editing, name);
+	else if (read_secret(token, sizeof(token)))
 		status = sign_in(&editing, name, token);
 	else
 		status = cli_misused(arguments->command, "no token was given");
@@ -324,11 +412,23 @@ const struct cli_command config_command = {
 const struct cli_command login_command = {
 	.name = "login",
 	.arguments = "[CONTEXT] [OPTION...]",
-	.summary = "sign in with a token, and keep it in a context",
+	.summary = "sign in, and keep the token in a context",
 	.details = "The token is read from the terminal, where it is not shown, or from standard\n"
-		   "input. It is tried, and kept in a file that only you can read.\n",
-	.examples = "login lab --server https://gpu.lab.example\n",
-	.options = context_options,
+		   "input. It is tried, and kept in a file that only you can read. With --sso you\n"
+		   "sign in with a browser, on any machine, by the provider of single sign-on.\n",
+	.examples = "login lab --server https://gpu.lab.example\n"
+		    "login lab --server https://gpu.lab.example --sso\n",
+	.options = login_options,
 	.operand = COMPLETES_CONTEXTS,
 	.run = run_login,
+};
+
+const struct cli_command logout_command = {
+	.name = "logout",
+	.arguments = "[CONTEXT]",
+	.summary = "end a session of single sign-on",
+	.details = "The token is not valid any more, and its file is removed.\n",
+	.examples = "logout lab\n",
+	.operand = COMPLETES_CONTEXTS,
+	.run = run_logout,
 };

@@ -52,6 +52,16 @@ static void column_about(struct session *session, struct table *table, const jso
 	table_cell(table, "%s", *job ? job : *slot ? slot : model);
 }
 
+static void column_name(struct session *session, struct table *table, const json_t *decision)
+{
+	(void)session;
+	if (member_has(decision, "array_index"))
+		table_cell(table, "%s[%lld]", member_text(decision, "name"),
+		           (long long)member_integer(decision, "array_index"));
+	else
+		table_cell(table, "%s", member_text(decision, "name"));
+}
+
 static void column_node(struct session *session, struct table *table, const json_t *decision)
 {
 	(void)session;
@@ -83,6 +93,7 @@ static const struct column columns[] = {
 	COLUMN("TIME", column_time),
 	COLUMN("TYPE", column_type),
 	COLUMN("ABOUT", column_about),
+	COLUMN("NAME", column_name, .shrinks = true),
 	COLUMN("NODE", column_node, .shrinks = true),
 	COLUMN("GPUS", column_gpus, .right = true),
 	COLUMN("WHY", column_message, .shrinks = true),

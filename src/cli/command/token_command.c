@@ -10,21 +10,11 @@
 #include "json/member.h"
 
 static const struct option options[] = {
-	OPTION("--role", "-r", "ROLE",
-	       "admin, tenant, viewer, agent, gateway or inference"
-	       " (default tenant)",
-	       .completes = COMPLETES_WORDS,
-	       .words = "admin tenant viewer agent gateway inference"),
-	OPTION("--node", NULL, "NODE", "of an agent: the only node that it speaks for",
-	       .completes = COMPLETES_NODES),
-	OPTION("--note", NULL, "TEXT", "what it is for"),
-	OPTION("--expires-in", NULL, "TIME", "30d, 12h (default: never)"),
-	OPTION("--requests-per-minute", NULL, "N", "requests to models in a minute at most"),
-	OPTION("--tokens-per-minute", NULL, "N", "tokens of models in a minute at most"),
-	OPTION("--max-streams", NULL, "N", "streams of models at a time at most"),
-	OPTION("--budget", NULL, "SUM", "what its tokens of models may cost in a month"),
 	OPTION("--save", NULL, "FILE", "write it there, for its owner alone, and do not show it",
 	       .completes = COMPLETES_FILES),
+	/* As in gpu-scheduler token create. */
+	OPTION("--name", NULL, "NOTE", "the same as --note"),
+	OPTION("--days", NULL, "N", "--expires-in in days"),
 	{ 0 },
 };
 
@@ -95,44 +85,67 @@ static int token_list(struct session *session)
 	return CLI_FINE;
 }
 
-static void token_set_text(const struct arguments *arguments, json_t *body, const char *option,
-                           const char *key)
+/* --name, which gpu-scheduler token create has as well. */
+static bool read_note(struct session *session, const struct resource_field *field, json_t *body,
+                      struct error *error)
 {
-	const char *text = arguments_value(arguments, option);
-	if (text)
-		json_object_set_new(body, key, json_string(text));
+	const char *note = arguments_value(session->arguments, field->option.name),
+		   *name = arguments_value(session->arguments, "--name");
+	if (note && name)
+		return error_set(error, ERROR_INVALID, "give --note or --name, not both");
+	if (note || name)
+		json_object_set_new(body, field->name, json_string(note ? note : name));
+	return true;
 }
 
-/* The others are limits. */
-static const struct special_field read_otherwise[] = {
-	{ "role", NULL }, { "tenant_id", NULL },  { "node", NULL },
-	{ "note", NULL }, { "expires_in", NULL }, { NULL, NULL },
+static bool read_validity(struct session *session, const struct resource_field *field, json_t *body,
+                          struct error *error)
+{
+	const char *expires = arguments_value(session->arguments, field->option.name),
+		   *days = arguments_value(session->arguments, "--days");
+	char text[40];
+	int64_t ms, count;
+	if (expires && days)
+		return error_set(error, ERROR_INVALID, "give --expires-in or --days, not both");
+	if (days && !quantity_integer("--days", days, 1, 10000, &count, error))
+		return false;
+	if (expires && !quantity_duration(field->option.name, expires, &ms, error))
+		return false;
+	if (expires)
+		snprintf(text, sizeof(text), "%llds", (long long)((ms + 999) / 1000));
+	else if (days)
+		snprintf(text, sizeof(text), "%lldd", (long long)count);
+	if (expires || days)
+		json_object_set_new(body, field->name, json_string(text));
+	return true;
+}
+
+/* A viewer that sees a single tenant must be asked for: the context does not bind it. */
+static bool read_tenant(struct session *session, const struct resource_field *field, json_t *body,
+                        struct error *error)
+{
+	const char *role = member_text(body, "role");
+	const char *tenant = strcmp(role, "tenant") == 0
+	                         ? session->tenant
+	                         : arguments_value(session->arguments, "--tenant-id");
+	(void)error;
+	if (tenant)
+		json_object_set_new(body, field->name, json_string(tenant));
+	return true;
+}
+
+static const struct special_field special[] = {
+	{ "role", NULL },      { "tenant_id", read_tenant },
+	{ "note", read_note }, { "expires_in", read_validity },
+	{ NULL, NULL },
 };
 
 /* What is asked for (json_decref); NULL with a reason. */
 static json_t *read_wishes(struct session *session, struct error *error)
 {
-	const struct arguments *arguments = session->arguments;
-	const char *role = arguments_value(arguments, "--role"),
-		   *expires = arguments_value(arguments, "--expires-in");
-	int64_t ms;
-	if (expires && !quantity_duration("--expires-in", expires, &ms, error))
-		return NULL;
+	const char *role = arguments_value(session->arguments, "--role");
 	json_t *body = json_pack("{s:s}", "role", role ? role : "tenant");
-	token_set_text(arguments, body, "--node", "node");
-	token_set_text(arguments, body, "--note", "note");
-	/* A viewer that sees a single tenant must be asked for: the context does not bind it. */
-	const char *tenant = !role || strcmp(role, "tenant") == 0
-	                         ? session->tenant
-	                         : arguments_value(arguments, "--tenant-id");
-	if (tenant)
-		json_object_set_new(body, "tenant_id", json_string(tenant));
-	if (expires) {
-		char text[40];
-		snprintf(text, sizeof(text), "%llds", (long long)((ms + 999) / 1000));
-		json_object_set_new(body, "expires_in", json_string(text));
-	}
-	if (!field_request(session, &token_resource, read_otherwise, body, error)) {
+	if (!field_request(session, &token_resource, special, body, error)) {
 		json_decref(body);
 		return NULL;
 	}
@@ -235,8 +248,10 @@ const struct cli_command token_command = {
 	.examples = "token create --tenant-id physics --expires-in 30d --note ci\n"
 		    "token create --tenant-id vision --role inference --max-streams 4\n"
 		    "token create --role agent --node alpha --save agent.token\n"
+		    "token create --role agent --node alpha --replace --save agent.token\n"
 		    "token list\n"
 		    "token revoke t-20df1e19dc55\n",
+	.fields = &token_resource,
 	.options = options,
 	.shows = &token_resource,
 	.asks = true,

@@ -490,6 +490,8 @@ static void press(struct top *top, int key)
 		read_output(top);
 		break;
 	case 'w':
+	case '\r':
+	case '\n':
 		top_explain(top);
 		break;
 	case 'c':
@@ -648,11 +650,11 @@ const struct cli_command top_command = {
 	.summary = "every GPU and who holds what on it, and the jobs, live",
 	.details =
 	    "Fills the screen, and follows what happens. Each GPU is a bar of its memory: in\n"
-	    "use, starting, being freed, foreign and free look different, and each job and\n"
-	    "slot has its color. Keys: q quit, 1 to 5 GPUs and jobs, queue, tenants, models,\n"
-	    "nodes, Tab between GPUs and jobs, arrows choose, s sort, / filter, l output, w\n"
-	    "why, c cancel, d drain or resume, ? help. Where there is no terminal it is\n"
-	    "printed once.\n",
+	    "use, starting, being freed, foreign, foreign that no process explains, and free\n"
+	    "look different, and each job and slot has its color. Keys: q quit, 1 to 5 GPUs\n"
+	    "and jobs, queue, tenants, models, nodes, Tab between GPUs and jobs, arrows\n"
+	    "choose, s sort, / filter, l output, w or Enter why, c cancel, d drain or resume,\n"
+	    "? help. Where there is no terminal it is printed once.\n",
 	.examples = "top\n"
 		    "top --once\n",
 	.options = options,

@@ -112,7 +112,8 @@ static bool read_priority(struct session *session, const struct resource_field *
 	static const struct {
 		const char *word;
 		int64_t priority;
-	} words[] = { { "low", 100 }, { "normal", 500 }, { "high", 1000 }, { "urgent", 2500 } };
+	} words[] = { { "low", 100 },     { "normal", 500 }, { "high", 1000 },
+		      { "urgent", 2500 }, { "medium", 500 }, { "critical", 5000 } };
 	const char *text = value_of(session, field->option.name);
 	int64_t number;
 	if (!text)
@@ -123,10 +124,11 @@ static bool read_priority(struct session *session, const struct resource_field *
 			return true;
 		}
 	if (strspn(text, "-0123456789") != strlen(text))
-		return error_set(error, ERROR_INVALID,
-		                 "invalid --priority '%.40s': expected low, normal, high, urgent "
-		                 "or a whole number",
-		                 text);
+		return error_set(
+		    error, ERROR_INVALID,
+		    "invalid --priority '%.40s': expected low, normal, high, urgent, critical "
+		    "or a whole number",
+		    text);
 	if (!quantity_integer(field->option.name, text, field->least, field->most, &number, error))
 		return false;
 	json_object_set_new(job, field->name, json_integer(number));

@@ -38,6 +38,7 @@ static void top_data_add_gpu(struct top_data *data, const json_t *item, const js
 		.used_mib = member_integer(item, "used_memory"),
 		.free_mib = member_integer(item, "free_memory"),
 		.foreign_mib = member_integer(item, "foreign_memory"),
+		.unexplained_mib = member_integer(item, "unexplained_memory"),
 		.overhead_mib = member_integer(item, "overhead_memory"),
 		.reserved_mib = member_integer(item, "reserved_memory"),
 		.releasing_mib = member_integer(item, "releasing_memory"),
@@ -145,7 +146,8 @@ static void add_rest(struct top_data *data, size_t place, int64_t reserved, int6
 	const struct top_part rest[] = {
 		{ place, "", "others", gpu->reserved_mib - reserved, TOP_LIVE },
 		{ place, "", "", gpu->releasing_mib - releasing, TOP_RELEASING },
-		{ place, "", "", gpu->foreign_mib, TOP_FOREIGN },
+		{ place, "", "", gpu->foreign_mib - gpu->unexplained_mib, TOP_FOREIGN },
+		{ place, "", "", gpu->unexplained_mib, TOP_UNEXPLAINED },
 		{ place, "", "", gpu->overhead_mib, TOP_OVERHEAD },
 	};
 	for (size_t i = 0; i < sizeof(rest) / sizeof(rest[0]); i++)

@@ -7,7 +7,7 @@
 #include "base/memory.h"
 #include "cli/session.h"
 
-enum top_phase { TOP_LIVE, TOP_HELD, TOP_RELEASING, TOP_FOREIGN, TOP_OVERHEAD };
+enum top_phase { TOP_LIVE, TOP_HELD, TOP_RELEASING, TOP_FOREIGN, TOP_UNEXPLAINED, TOP_OVERHEAD };
 
 /* A part of a GPU's memory. `owner` is a job or a slot; "" where that is not ours to know. */
 struct top_part {
@@ -23,6 +23,7 @@ struct top_gpu {
 	const char *node, *uuid, *model;
 	int64_t index, total_mib, used_mib, free_mib;
 	int64_t foreign_mib, overhead_mib, reserved_mib, releasing_mib;
+	int64_t unexplained_mib; /* of foreign_mib: no process explains it */
 	int busy, heat_c;
 	bool hot, over, unhealthy, draining, online;
 	size_t first_part, part_count;

@@ -10,7 +10,7 @@
 #include "base/size.h"
 #include "cli/text/quantity.h"
 
-enum { TITLES_ROWS_MIN = 16, HEAD_ROWS = 2, FOOT_ROWS = 1, BAR_LEAST = 16 };
+enum { TITLES_ROWS_MIN = 16, HEAD_ROWS = 2, FOOT_ROWS = 1, BAR_LEAST = 16, BAR_MOST = 40 };
 
 static bool gpu_matches(const struct top_view *view, const struct top_gpu *gpu)
 {
@@ -149,6 +149,7 @@ static const struct {
 	[TOP_HELD] = { "▓", "starting", '+', COLOUR_NONE },
 	[TOP_RELEASING] = { "▒", "being freed", '-', COLOUR_MAGENTA },
 	[TOP_FOREIGN] = { "░", "foreign", '%', COLOUR_RED },
+	[TOP_UNEXPLAINED] = { "▚", "unexplained", '?', COLOUR_RED },
 	[TOP_OVERHEAD] = { "▁", "overhead", '_', COLOUR_GREY },
 };
 
@@ -195,8 +196,8 @@ static void draw_bar(const struct top_view *view, struct canvas *canvas, const s
 		enum colour colour = looks[part->phase].colour;
 		if (colour == COLOUR_NONE)
 			colour = colour_of_owner(part->owner);
-		/* Without colors, a line marks where the next owner begins. */
-		if (i > 0 && until > used && !canvas->terminal.colours) {
+		/* Without colors, a line marks where the next owner begins, if there is room. */
+		if (i > 0 && until > used + 1 && !canvas->terminal.colours) {
 			canvas_sign(canvas, COLOUR_NONE, "│", '|', 1);
 			used++;
 		}
@@ -247,12 +248,8 @@ static struct widths gpu_widths(const struct top_view *view, int columns)
 		widths.node = columns / 5;
 	/* Behind the node: index, brackets, used/total, busy, heat, and gaps. */
 	int left = columns - widths.node - 4 - 4 - 12 - 6 - 6;
-	widths.owners = left / 2 > 60 ? 60 : left / 2;
-	widths.bar = left - widths.owners;
-	if (widths.bar < BAR_LEAST) {
-		widths.bar = BAR_LEAST;
-		widths.owners = left - BAR_LEAST > 0 ? left - BAR_LEAST : 0;
-	}
+	widths.bar = left / 2 < BAR_LEAST ? BAR_LEAST : left / 2 > BAR_MOST ? BAR_MOST : left / 2;
+	widths.owners = left > widths.bar ? left - widths.bar : 0;
 	return widths;
 }
 
@@ -311,9 +308,27 @@ static size_t scroll(struct top_view *view, enum top_panel panel, size_t count, 
 	return *first;
 }
 
+/* Small terminals have no row to spare for titles of columns. */
+static bool has_titles(int rows)
+{
+	return rows == 0 || rows >= TITLES_ROWS_MIN;
+}
+
+static void draw_gpu_titles(struct canvas *canvas, const struct widths *widths)
+{
+	canvas_text(canvas, COLOUR_GREY, widths->node, false, "%s", "NODE");
+	canvas_text(canvas, COLOUR_GREY, 3, true, "%s", "GPU");
+	canvas_text(canvas, COLOUR_GREY, widths->bar + 3, false, " %s", "MEMORY");
+	canvas_text(canvas, COLOUR_GREY, 12, false, "  %s", "USED/TOTAL");
+	canvas_text(canvas, COLOUR_GREY, 5, true, "%s", "BUSY");
+	canvas_text(canvas, COLOUR_GREY, 5, true, "%s", "TEMP");
+	canvas_text(canvas, COLOUR_GREY, 0, false, "  %s", "JOBS AND MODELS");
+	canvas_end_line(canvas);
+}
+
 static void draw_gpus(struct top_view *view, struct canvas *canvas, size_t rows)
 {
-	static const char *const sorts[TOP_SORTS] = { "node", "memory", "busy", "heat" };
+	static const char *const sorts[TOP_SORTS] = { "node", "memory", "busy", "temperature" };
 	struct widths widths = gpu_widths(view, canvas->terminal.columns);
 	size_t first = scroll(view, TOP_GPUS, view->gpu_count, rows);
 	size_t shown = view->gpu_count - first < rows ? view->gpu_count - first : rows;
@@ -322,6 +337,8 @@ static void draw_gpus(struct top_view *view, struct canvas *canvas, size_t rows)
 	if (*view->filter)
 		canvas_text(canvas, COLOUR_YELLOW, 0, false, "  filter: %s", view->filter);
 	canvas_end_line(canvas);
+	if (shown > 0 && has_titles(canvas->terminal.rows))
+		draw_gpu_titles(canvas, &widths);
 	for (size_t i = first; i < first + shown; i++)
 		draw_gpu(view, canvas, &view->data->gpus[view->gpus[i]], &widths,
 		         view->panel == TOP_GPUS && i == view->selected[TOP_GPUS]);
@@ -372,12 +389,6 @@ static void draw_job(const struct top_view *view, struct canvas *canvas, const s
 	canvas_end_line(canvas);
 }
 
-/* Small terminals have no row to spare for titles of columns. */
-static bool has_titles(int rows)
-{
-	return rows == 0 || rows >= TITLES_ROWS_MIN;
-}
-
 static void draw_job_titles(struct canvas *canvas)
 {
 	bool wide = canvas->terminal.columns >= 120;
@@ -424,9 +435,9 @@ static void draw_help(struct canvas *canvas)
 		"up, down   choose (also j and k, page up and down, home and end)",
 		"1 to 5     view: GPUs and jobs, queue, tenants, models, nodes",
 		"l          output of the chosen job or model; arrows scroll, any other key leaves",
-		"s          sort the GPUs: by node, memory, busy, heat",
+		"s          sort the GPUs: by node, memory, busy, temperature",
 		"/          filter the rows: node, job, name, tenant. Enter keeps it, Esc drops it",
-		"w          why the chosen job waits, or is where it is",
+		"w, Enter   why the chosen job waits, or is where it is",
 		"c          cancel the chosen job",
 		"d          drain the chosen node, or that of the chosen GPU; or resume it",
 		"r          look again now",
@@ -479,7 +490,7 @@ static void draw_foot(const struct top_view *view, struct canvas *canvas)
 static void top_divide_rows(const struct top_view *view, int rows, size_t *gpus, size_t *jobs)
 {
 	size_t room = rows > HEAD_ROWS + FOOT_ROWS + 4
-	                  ? (size_t)(rows - HEAD_ROWS - FOOT_ROWS - 2 - (has_titles(rows) ? 1 : 0))
+	                  ? (size_t)(rows - HEAD_ROWS - FOOT_ROWS - 2 - (has_titles(rows) ? 2 : 0))
 	                  : 2;
 	size_t third = room / 3;
 	*gpus = view->gpu_count < room - third ? view->gpu_count : room - third;

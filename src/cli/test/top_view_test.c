@@ -13,12 +13,14 @@
 #include "cli/text/text_width.h"
 
 /* Two GPUs of 100 MiB. On the first: 40 in use by job-1, 20 of job-2 that starts, 20 of slot-3
- * being freed, 10 foreign. The second is another tenant's. */
+ * being freed, 10 foreign, of which no process explains 4. The second is another tenant's. */
 static const char cluster[] =
     "{'status':{'total_nodes':1,'online_nodes':1,'total_gpus':2},"
     "'nodes':[{'id':'n','online':true,'draining':true}],"
     "'gpus':[{'uuid':'a','node':'n','index':0,'total_memory':100,'used_memory':90,"
-    "  'reserved_memory':60,'releasing_memory':20,'foreign_memory':10,'healthy':true,"
+    "  "
+    "'reserved_memory':60,'releasing_memory':20,'foreign_memory':10,'unexplained_memory':4,'"
+    "healthy':true,"
     "  'utilization':0.5,'temperature_c':60},"
     " {'uuid':'b','node':'n','index':1,'total_memory':100,'used_memory':100,"
     "  'reserved_memory':100,'healthy':true}],"
@@ -88,7 +90,20 @@ static void every_kind_of_memory_looks_different_and_is_in_proportion(void **sta
 	assert_non_null(strstr(screen, "draining job-1 one, jo"));
 	free(screen);
 	screen = drawn(*state, 80, 24, false);
-	assert_non_null(strstr(screen, "[########|+++|---|%...]"));
+	assert_non_null(strstr(screen, "[########|+++|---|%?..]"));
+	free(screen);
+}
+
+static void columns_have_titles_and_the_bar_leaves_room_for_names(void **state)
+{
+	char *screen = drawn(*state, 200, 24, false);
+	const char *bar = strstr(screen, "[");
+	assert_non_null(bar);
+	assert_int_equal(strcspn(bar, "]"), 41);
+	assert_non_null(strstr(screen, "NODE  GPU MEMORY"));
+	assert_non_null(strstr(screen, "  USED/TOTAL BUSY TEMP  JOBS AND MODELS"));
+	assert_non_null(strstr(screen, "JOB       STATE      NAME"));
+	assert_non_null(strstr(screen, "NODE/START"));
 	free(screen);
 }
 
@@ -152,6 +167,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(
 		    every_kind_of_memory_looks_different_and_is_in_proportion, top_view_begin,
+		    top_view_end),
+		cmocka_unit_test_setup_teardown(
+		    columns_have_titles_and_the_bar_leaves_room_for_names, top_view_begin,
 		    top_view_end),
 		cmocka_unit_test_setup_teardown(what_others_hold_is_shown_without_their_names,
 		                                top_view_begin, top_view_end),

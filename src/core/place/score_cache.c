@@ -120,31 +120,33 @@ static int64_t score_of(const struct scorer *scorer, size_t rank)
 	return may_fit ? score_anew(scorer, rank) : TOURNAMENT_NONE;
 }
 
-static void score_cache_put(const struct scorer *scorer, size_t rank, int64_t score)
+static inline void score_cache_put(const struct scorer *scorer, size_t rank, int64_t score)
 {
-	struct score_cache *cache = scorer->cache;
-	bool fits = score != TOURNAMENT_NONE, fitted = bitset_has(&cache->fitting, rank);
-
-	tournament_put(&cache->scores, rank, score);
-	bitset_assign(&cache->fitting, rank, fits);
-	cache->scarcities[rank] = scarcity_at(scorer->placement, rank);
-	cache->fits += fits - fitted;
+	tournament_put(&scorer->cache->scores, rank, score);
+	scorer->cache->scarcities[rank] = scarcity_at(scorer->placement, rank);
 }
 
 /* Looks again at some nodes of word `w`. Most that do not fit did not fit before. */
 static void score_cache_renew(struct scorer *scorer, size_t w, uint64_t nodes)
 {
 	struct score_cache *cache = scorer->cache;
-	uint64_t may_fit = candidates(scorer, w);
-	uint64_t gone = nodes & cache->fitting.word[w] & ~may_fit;
+	uint64_t fitted = cache->fitting.word[w], may_fit = candidates(scorer, w);
+	uint64_t gone = nodes & fitted & ~may_fit, fitting = fitted & ~nodes;
 
 	while (gone)
 		score_cache_put(scorer, bitset_take(&gone, w), TOURNAMENT_NONE);
 	nodes &= may_fit;
 	while (nodes) {
+		uint64_t bit = nodes & -nodes;
 		size_t rank = bitset_take(&nodes, w);
-		score_cache_put(scorer, rank, score_anew(scorer, rank));
+		int64_t score = score_anew(scorer, rank);
+		score_cache_put(scorer, rank, score);
+		fitting |= score != TOURNAMENT_NONE ? bit : 0;
 	}
+	if (fitting == fitted)
+		return;
+	cache->fitting.word[w] = fitting;
+	cache->fits += __builtin_popcountll(fitting) - __builtin_popcountll(fitted);
 }
 
 /* The nodes of word `w` that fit and whose scarcities changed. */

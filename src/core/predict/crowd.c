@@ -4,13 +4,17 @@
 #include <stdlib.h>
 
 #include "base/error.h"
+#include "base/hash.h"
 #include "base/memory.h"
 #include "base/number.h"
 #include "core/predict/durations.h"
 
 static int64_t crowd_key(const struct traits *traits, bool same_size)
 {
-	return traits_key(traits, same_size ? BY_USER_SIZE : BY_USER);
+	if (traits->user == 0)
+		return 0;
+	return (int64_t)(same_size ? hash_combine(traits->user, (uint64_t)traits->size) | 1
+	                           : traits->user);
 }
 
 static void crowd_add(struct crowd *crowd, int64_t key, int64_t count, int64_t started_ms)
@@ -58,7 +62,7 @@ struct crowd_view crowd_see(const struct crowd *crowd, const struct traits *trai
 	if (!group)
 		return (struct crowd_view){ 0 };
 	int64_t age_ms = max64(now_ms - group->started_ms / group->count, 0);
-	return (struct crowd_view){ group->count, duration_place(age_ms) / BIN_LOG * BIN_LOG };
+	return (struct crowd_view){ group->count, duration_bin(age_ms) * BIN_LOG };
 }
 
 int64_t crowd_count(const struct crowd *crowd, const struct traits *traits)

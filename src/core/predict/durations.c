@@ -51,6 +51,28 @@ int32_t duration_place(int64_t duration_ms)
 	return place < DURATION_BINS * BIN_LOG ? place : DURATION_BINS * BIN_LOG - 1;
 }
 
+/* Where log_of() rounds up to the next quarter octave, in 1/2^63. */
+static const uint64_t quarters[] = {
+	UINT64_C(0x982ac09343cd34ec),
+	UINT64_C(0xb4f544bebc676c5a),
+	UINT64_C(0xd73256c5362624e7),
+	UINT64_C(0xffe9d2b2f7db2757),
+};
+
+int32_t duration_bin(int64_t duration_ms)
+{
+	if (duration_ms <= 0)
+		return 0;
+	int whole = 63 - __builtin_clzll((uint64_t)duration_ms);
+	uint64_t x = (uint64_t)duration_ms << (63 - whole);
+	int32_t bin = whole * (LOG_ONE / BIN_LOG) - BIN_LOG_FIRST / BIN_LOG;
+	for (int i = 0; i < LOG_ONE / BIN_LOG; i++)
+		bin += x >= quarters[i];
+	if (bin < 0)
+		return 0;
+	return bin < DURATION_BINS ? bin : DURATION_BINS - 1;
+}
+
 int64_t duration_at(int32_t place)
 {
 	INVARIANT(place >= 0 && place <= DURATION_BINS * BIN_LOG);

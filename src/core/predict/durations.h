@@ -23,6 +23,8 @@ int64_t power_of(int32_t log);
 /* Where a duration is on the scale, in 1/BIN_LOG of a bin: 0 to
  * DURATION_BINS * BIN_LOG - 1. */
 int32_t duration_place(int64_t duration_ms);
+/* The bin of that place, which is found sooner. */
+int32_t duration_bin(int64_t duration_ms);
 /* The duration at a place; 0 <= place <= DURATION_BINS * BIN_LOG. */
 int64_t duration_at(int32_t place);
 

@@ -97,12 +97,12 @@ static const enum expert_kind wider[EXPERT_KINDS] = {
 	[BY_NOTHING] = BY_NOTHING,
 };
 
-void mixture_gather(const struct mixture *mixture, const struct crowd *crowd,
-                    const struct traits *traits, int64_t now_ms, struct audience *audience)
+void audience_gather(const struct mixture *mixture, const struct traits *traits,
+                     struct audience *audience)
 {
 	uint64_t key = hash_number((uint64_t)max64(traits->limit_ms, 0));
 
-	audience->limit_ms = max64(traits->limit_ms, 0);
+	*audience = (struct audience){ .limit_ms = max64(traits->limit_ms, 0) };
 	for (int kind = EXPERT_KINDS - 1; kind >= 0; kind--) {
 		bool known = kind == BY_NOTHING || audience->memories[wider[kind]];
 		int64_t id = known ? traits_key(traits, (enum expert_kind)kind) : 0;
@@ -110,6 +110,23 @@ void mixture_gather(const struct mixture *mixture, const struct crowd *crowd,
 		if (audience->memories[kind])
 			key = hash_combine(key, (uint64_t)id);
 	}
+	audience->key = key;
+}
+
+/* Whose key has the name learns for the name alone, too. */
+bool audience_ignores_name(const struct audience *audience, const struct mixture *mixture,
+                           const struct traits *traits)
+{
+	int64_t id = audience->memories[BY_NOTHING] ? traits_key(traits, BY_NAME) : 0;
+
+	return !audience->memories[BY_NAME] && !experts_memory(&mixture->experts, id);
+}
+
+void audience_add_crowd(struct audience *audience, const struct crowd *crowd,
+                        const struct traits *traits, int64_t now_ms)
+{
+	uint64_t key = audience->key;
+
 	for (int i = 0; i < 2; i++) {
 		struct crowd_view view = crowd_see(crowd, traits, i == 0, now_ms);
 		if (view.count > 0 && view.place / BIN_LOG < CROWD_LEAST_BIN)
@@ -345,7 +362,8 @@ void mixture_foresee(const struct mixture *mixture, const struct crowd *crowd,
 {
 	struct audience audience;
 
-	mixture_gather(mixture, crowd, traits, now_ms, &audience);
+	audience_gather(mixture, traits, &audience);
+	audience_add_crowd(&audience, crowd, traits, now_ms);
 	mixture_hear(mixture, &audience, foresight);
 }
 

@@ -60,8 +60,15 @@ struct audience {
 	int64_t limit_ms;
 	uint64_t key;
 };
-void mixture_gather(const struct mixture *mixture, const struct crowd *crowd,
-                    const struct traits *traits, int64_t now_ms, struct audience *audience);
+/* Finds the experts, who stay the same until the mixture learns again. Nobody runs. */
+void audience_gather(const struct mixture *mixture, const struct traits *traits,
+                     struct audience *audience);
+/* True if it is also the audience of a job that differs from its own in the name alone. */
+bool audience_ignores_name(const struct audience *audience, const struct mixture *mixture,
+                           const struct traits *traits);
+/* Adds those who run; once. */
+void audience_add_crowd(struct audience *audience, const struct crowd *crowd,
+                        const struct traits *traits, int64_t now_ms);
 /* What they expect. */
 void mixture_hear(const struct mixture *mixture, const struct audience *audience,
                   struct foresight *foresight);

@@ -149,7 +149,7 @@ size_t pattern_write(char *out, const char *name)
 	const char *end = name + name_size(name);
 	char *to = out;
 	while (name < end) {
-		size_t size = variable_size(name, end);
+		size_t size = char_is_hex(*name) ? variable_size(name, end) : 0;
 		*to++ = size > 0 ? '#' : char_lower(*name);
 		name += size > 0 ? size : 1;
 	}

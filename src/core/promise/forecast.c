@@ -130,7 +130,6 @@ void forecast_free(struct forecast *forecast)
 static void add_leavings(struct forecast *forecast, const struct ending *ending)
 {
 	const struct job *job = ending->job;
-	int64_t late_ms = job_run_ms(job, sched_now(forecast->sched)) - job->s.expected_ms;
 
 	array_reserve(forecast->leavings, forecast->leaving_capacity,
 	              forecast->leaving_count + (size_t)job->r.tasks);
@@ -142,7 +141,7 @@ static void add_leavings(struct forecast *forecast, const struct ending *ending)
 		int32_t ended = forecast->ended[node->rank] += reservation->part_count;
 		forecast->leavings[forecast->leaving_count++] = (struct leaving){
 			.end_ms = ending->end_ms,
-			.late_ms = max64(late_ms, 0),
+			.job = job,
 			.node = node,
 			.whole = node->offer.releasing ? INT64_MAX : node->offer.whole + ended,
 		};
@@ -155,8 +154,8 @@ static void add_leaving(struct forecast *forecast, const struct leaving *leaving
 	forecast->leavings[forecast->leaving_count++] = *leaving;
 }
 
-/* The i-th leaving, or NULL if no more are looked at. */
-static const struct leaving *leaving_at(struct forecast *forecast, size_t i)
+/* Lists leavings until there is an i-th. NULL if no more are looked at. */
+static const struct leaving *list_leavings(struct forecast *forecast, size_t i)
 {
 	while (i >= forecast->leaving_count && forecast->leaving_count < FORECAST_LEAVINGS) {
 		bool ends = forecast->next < forecast->count;
@@ -170,6 +169,12 @@ static const struct leaving *leaving_at(struct forecast *forecast, size_t i)
 			break;
 	}
 	return i < forecast->leaving_count ? &forecast->leavings[i] : NULL;
+}
+
+/* The i-th leaving, or NULL if no more are looked at. */
+static inline const struct leaving *leaving_at(struct forecast *forecast, size_t i)
+{
+	return i < forecast->leaving_count ? &forecast->leavings[i] : list_leavings(forecast, i);
 }
 
 static struct search search_for(struct sched *sched, struct job *job)
@@ -408,22 +413,22 @@ static bool forecast_settle(struct outlook *outlook, int group, int64_t end_ms,
 	return left == 0;
 }
 
-/* Whether it is worth looking closely: not if too few GPUs can be empty. */
-static bool may_take(const struct outlook *outlook, const struct leaving *leaving)
+/* The GPUs of a node that have to be empty; without them it is not worth looking closely. */
+static int64_t empty_gpus_needed(const struct shape *shape)
 {
-	const struct shape *shape = outlook->search.shape;
 	bool whole = shape->request.gpu_kind == GPU_WHOLE && shape->split_gpus == 0;
 
-	return (!whole || leaving->whole >= shape->request.gpu_count) &&
-	       bitset_has(&shape->filter->nodes, (size_t)leaving->node->rank);
+	return whole ? shape->request.gpu_count : 0;
 }
 
 /* The start that is promised after such an end: in whole minutes, so that it
  * does not move with every little change, and with some room for one that is
  * late already and gets later. */
-static int64_t start_after(const struct leaving *leaving)
+static int64_t start_after(const struct leaving *leaving, int64_t now_ms)
 {
-	int64_t start_ms = leaving->end_ms + leaving->late_ms / 4;
+	const struct job *job = leaving->job;
+	int64_t late_ms = job ? max64(job_run_ms(job, now_ms) - job->s.expected_ms, 0) : 0;
+	int64_t start_ms = leaving->end_ms + late_ms / 4;
 
 	return (start_ms + MINUTE_MS - 1) / MINUTE_MS * MINUTE_MS;
 }
@@ -431,6 +436,8 @@ static int64_t start_after(const struct leaving *leaving)
 static int64_t find_start(struct outlook *outlook, struct forecast *forecast, int64_t latest_ms,
                           struct forecast_rows *rows)
 {
+	const struct shape *shape = outlook->search.shape;
+	int64_t now_ms = sched_now(outlook->sched), needed = empty_gpus_needed(shape);
 	const struct leaving *leaving;
 	struct node_copy copy;
 	int attempts = 0;
@@ -438,17 +445,19 @@ static int64_t find_start(struct outlook *outlook, struct forecast *forecast, in
 	for (size_t i = 0; (leaving = leaving_at(forecast, i)); i++) {
 		if (leaving->end_ms > latest_ms)
 			break;
-		if (!may_take(outlook, leaving))
+		if (leaving->whole < needed ||
+		    !bitset_has(&shape->filter->nodes, (size_t)leaving->node->rank))
 			continue;
-		copy_as_of(&copy, leaving->node, leaving->end_ms, sched_now(outlook->sched));
-		outlook->search.start_ms = start_after(leaving);
+		copy_as_of(&copy, leaving->node, leaving->end_ms, now_ms);
+		int64_t start_ms = start_after(leaving, now_ms);
+		outlook->search.start_ms = start_ms;
 		if (!note_room(outlook, &copy.node))
 			continue;
-		if (start_after(leaving) > latest_ms || attempts++ == ATTEMPTS_MAX)
+		if (start_ms > latest_ms || attempts++ == ATTEMPTS_MAX)
 			break;
 		if (forecast_settle(outlook, group_of(outlook, leaving->node), leaving->end_ms,
 		                    rows))
-			return start_after(leaving);
+			return start_ms;
 	}
 	return INT64_MAX;
 }

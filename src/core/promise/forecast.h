@@ -15,7 +15,8 @@
 
 /* A task of such a job and its node. */
 struct leaving {
-	int64_t end_ms, late_ms; /* how late it is already; 0: it is not */
+	int64_t end_ms;
+	const struct job *job; /* NULL: nobody leaves */
 	const struct node *node;
 	int64_t whole; /* GPUs of the node that may be empty by then, at the most */
 };

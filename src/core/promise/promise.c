@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/promise/forecast.h"
+#include "core/room/commit.h"
 #include "core/state.h"
 #include "core/tenant/fairshare.h"
 
@@ -94,40 +95,31 @@ static void set_rows(struct promise *promise, const int64_t *rows, int64_t count
 	promise->r.parts = (struct rows){ promise->rows, count };
 }
 
-static int add_lines(const struct sched *sched, const struct promise *promise, int64_t *lines)
+static void add_lines(const struct sched *sched, const struct promise *promise,
+                      struct gpu_lines *lines)
 {
-	int count = (int)min64(promise->r.parts.count, PROMISE_ROWS);
-
-	for (int i = 0; i < count; i++) {
+	for (int i = 0; i < promise->r.parts.count && i < GPU_LINES_MAX; i++) {
 		const int64_t *row = promise->rows + (size_t)i * PROMISE_WIDTH;
-		const struct gpu *gpu = row_gpu(sched, row);
-		int64_t *line = lines + (size_t)i * LINE_WIDTH;
-		line[LINE_GPU] = gpu->r.id;
-		line[LINE_CAPACITY] = gpu->r.capacity_mib;
-		line[LINE_OVERHEAD] = gpu->r.overhead_mib;
-		line[LINE_FOREIGN] = gpu->r.foreign_mib;
-		line[LINE_USED_BEFORE] = line[LINE_USED_AFTER] = gpu->books.used_mib;
-		line[LINE_RELEASING] = gpu->books.releasing_mib;
-		line[LINE_CLAIMED] = gpu->books.claimed_mib;
-		line[LINE_ASKED] = row[2];
+		lines_add_gpu(lines, row_gpu(sched, row))[LINE_ASKED] = row[2];
 	}
-	return count;
 }
 
 static void promise_decide(struct sched *sched, const struct promise *promise)
 {
-	int64_t lines[PROMISE_ROWS * LINE_WIDTH];
 	const struct promise_record *r = &promise->r;
+	struct decision_record decision = { .kind = r->instead ? DECISION_WAIT : DECISION_PROMISE,
+		                            .job_id = r->job_id,
+		                            .tenant_id = promise->job->r.tenant_id,
+		                            .tasks = promise->job->class->shape->tasks,
+		                            .until_ms = r->start_ms,
+		                            .wait_gpu_ms = r->wait_gpu_ms,
+		                            .lost_gpu_ms = r->lost_gpu_ms };
+	struct gpu_lines lines;
 
-	sched_decide(sched, &(struct decision_record){
-				.kind = r->instead ? DECISION_WAIT : DECISION_PROMISE,
-				.job_id = r->job_id,
-				.tenant_id = promise->job->r.tenant_id,
-				.tasks = promise->job->class->shape->tasks,
-				.until_ms = r->start_ms,
-				.wait_gpu_ms = r->wait_gpu_ms,
-				.lost_gpu_ms = r->lost_gpu_ms,
-				.gpus = { lines, add_lines(sched, promise, lines) } });
+	lines_clear(&lines);
+	add_lines(sched, promise, &lines);
+	lines_give(&lines, &decision);
+	sched_decide(sched, &decision);
 }
 
 void promise_give(struct sched *sched, struct job *job, const struct promise_record *record)

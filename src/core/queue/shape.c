@@ -81,6 +81,13 @@ static struct filter *make_filter(int64_t number, const struct filter *wanted)
 	return filter;
 }
 
+/* Most jobs may go anywhere. */
+static bool filter_is_empty(const struct filter *filter)
+{
+	return !*filter->gpu_types && !*filter->labels && !*filter->resources && !*filter->rules &&
+	       !*filter->marks && !*filter->node_class && !*filter->window;
+}
+
 static uint64_t hash_filter(const struct filter *filter)
 {
 	uint64_t hash = hash_combine(hash_text(filter->gpu_types), hash_text(filter->labels));
@@ -96,13 +103,19 @@ static uint64_t hash_filter(const struct filter *filter)
 
 static struct filter *intern_filter(struct shapes *shapes, const struct filter *wanted)
 {
+	bool empty = filter_is_empty(wanted);
 	int64_t key;
+
+	if (empty && shapes->empty_filter)
+		return shapes->empty_filter;
 	struct filter *filter =
 	    shape_find(&shapes->filters, hash_filter(wanted), same_filter, wanted, &key);
 	if (filter)
 		return filter;
 	filter = make_filter((int64_t)shapes->filters.count + 1, wanted);
 	map_put(&shapes->filters, key, filter);
+	if (empty)
+		shapes->empty_filter = filter;
 	if (filter->demand && filter->demand->keeps_apart) {
 		array_reserve(shapes->ruled, shapes->ruled_capacity, shapes->ruled_count + 1);
 		shapes->ruled[shapes->ruled_count++] = filter;

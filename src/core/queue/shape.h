@@ -52,7 +52,9 @@ bool shape_never_preempts(const struct shape *shape);
 
 struct shapes {
 	struct map shapes, groups, classes, filters; /* by hash, chained by counting on from it */
-	struct shape **all;                          /* by number */
+	struct filter *empty_filter; /* the one among `filters` without a condition; NULL: not made
+	                              */
+	struct shape **all;          /* by number */
 	size_t count, capacity;
 	struct shape **active; /* with waiting jobs, in no order that decides anything */
 	size_t active_count, active_capacity;

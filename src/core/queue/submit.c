@@ -306,9 +306,9 @@ static int32_t compute_of(const struct job_record *job, int64_t smallest_mib)
 }
 
 /* Fills in what was left out. */
-static struct job_record complete(struct sched *sched, const struct job_record *given)
+static struct job_record complete(struct sched *sched, const struct submit_command *submit)
 {
-	struct job_record job = *given;
+	struct job_record job = submit->job;
 
 	if (!job.user)
 		job.user = "";
@@ -321,7 +321,8 @@ static struct job_record complete(struct sched *sched, const struct job_record *
 		job.priority = sched->config.default_priority;
 	if (job.gpu_kind == GPU_FRACTION && job.fraction == WHOLE_GPU && job.compute == 0)
 		job.gpu_kind = GPU_WHOLE;
-	if (sched->config.sharing_compute == COMPUTE_MPS && job.compute == 0 && !*job.node_class)
+	if (sched->config.sharing_compute == COMPUTE_MPS && !submit->takes_turns &&
+	    job.compute == 0 && !*job.node_class)
 		job.compute = compute_of(&job, sched_totals(sched)->smallest_mib);
 	if (job.split_gpus > 0) {
 		job.tasks = job.split_gpus;
@@ -467,7 +468,7 @@ static bool judge(struct sched *sched, const struct submit_command *submit,
                   struct submission *submission, struct job **before, struct error *error)
 {
 	struct job_record *record = &submission->record;
-	*record = complete(sched, &submit->job);
+	*record = complete(sched, submit);
 	complete_arrays(sched, submission);
 	const struct tenant *tenant = tenants_find(&sched->tenants, record->tenant_id);
 

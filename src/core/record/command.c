@@ -56,7 +56,7 @@ struct only_reservation {
 	F(T, measurements, LIST(T, measurement_count, measurement_type)) F(T, node)           \
 	F(T, unexplained_mib)
 
-#define SUBMIT_FIELDS(F, T) F(T, array_from) F(T, array_to) F(T, array_indices, .width = 1) F(T, hold) F(T, check_possible)
+#define SUBMIT_FIELDS(F, T) F(T, array_from) F(T, array_to) F(T, array_indices, .width = 1) F(T, hold) F(T, check_possible) F(T, takes_turns)
 #define REPRIORITISE_FIELDS(F, T) F(T, id) F(T, priority)
 #define STATE_FIELDS(F, T) F(T, name) F(T, state, .words = &node_state_words)
 #define DRAIN_FIELDS(F, T) F(T, name) F(T, draining) F(T, reason)

@@ -104,6 +104,7 @@ struct submit_command {
 	                                 array_from to array_to; none: every index */
 	bool hold;
 	bool check_possible; /* refuse what could never run on this cluster's hardware */
+	bool takes_turns; /* it cannot have a share of compute: `sharing_compute` gives it none */
 };
 
 /* Jobs that it makes, once its array is known to be good. */

@@ -154,7 +154,7 @@
 #define DECISION_FIELDS(F, T)                                                                      \
 	F(T, id) F(T, time_ms) F(T, kind, .words = &decision_words) F(T, job_id) F(T, tenant_id)   \
 	F(T, tasks) F(T, for_job_id) F(T, model_id) F(T, slot_id) F(T, for_model_id) F(T, score) F(T, premium_milli) F(T, candidates) F(T, until_ms)                   \
-	F(T, wait_gpu_ms) F(T, lost_gpu_ms) F(T, gpus, .width = LINE_WIDTH)                        \
+	F(T, wait_gpu_ms) F(T, lost_gpu_ms) F(T, gpus, .width = LINE_WIDTH) F(T, unexplained, .width = 1) \
 	F(T, victims, .width = VICTIM_WIDTH) F(T, refusals, .width = REFUSAL_WIDTH)          \
 	F(T, evicted, .width = EVICTED_WIDTH) F(T, message)
 /* clang-format on */

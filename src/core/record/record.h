@@ -567,11 +567,18 @@ struct decision_record {
 	int64_t until_ms;          /* promised start, or when a claim expires; 0: none */
 	int64_t wait_gpu_ms, lost_gpu_ms; /* compared: waiting against work lost */
 	struct rows gpus;                 /* enum gpu_line */
+	struct rows unexplained;          /* of LINE_FOREIGN of each row of `gpus`: no process
+	                                     explains it; no rows: none of any */
 	struct rows victims;              /* job id, task, enum victim_fate, GPU-ms lost */
 	struct rows refusals;             /* enum refusal_column */
 	struct rows evicted;              /* enum evicted_column: idle slots that go */
 	const char *message;              /* DECISION_FAIL: what the node said */
 };
+/* Of the foreign memory of a row of `gpus`. */
+static inline int64_t decision_unexplained_mib(const struct decision_record *decision, int64_t row)
+{
+	return row < decision->unexplained.count ? decision->unexplained.at[row] : 0;
+}
 #define VICTIM_WIDTH 4
 enum victim_fate { VICTIM_STOPPED, VICTIM_MOVED, VICTIM_SUSPENDED };
 
@@ -597,10 +604,7 @@ extern const struct record_type record_types[RECORD_KINDS];
 const struct record_type *record_type(enum record_kind kind);
 
 /* Whether readers alone want it: what happened. The core does not load it. */
-static inline bool record_is_history(enum record_kind kind)
-{
-	return kind >= RECORD_DECISION;
-}
+static inline bool record_is_history(enum record_kind kind) { return kind >= RECORD_DECISION; }
 
 /* The key of a record: its first field, and the second where there are two (else 0). */
 struct record_key {

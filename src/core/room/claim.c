@@ -83,18 +83,18 @@ static void lapse_slot(struct sched *sched, struct slot *slot)
 static void claim_commit(struct sched *sched, struct decision_record *decision, struct job *job)
 {
 	const struct plan *plan = &sched->plan;
-	int64_t lines[GPU_LINES_MAX * LINE_WIDTH];
-	int count = 0;
+	struct gpu_lines lines;
 
+	lines_clear(&lines);
 	sched_commit(sched);
 	if (job)
 		job_begins(sched, job);
 	for (size_t i = 0; i < plan->count; i++) {
-		count = lines_add(plan->steps[i].reservation, lines, count);
+		lines_add(&lines, plan->steps[i].reservation);
 		if (job)
 			job_granted(sched, plan->steps[i].reservation);
 	}
-	decision->gpus = (struct rows){ lines, count };
+	lines_give(&lines, decision);
 	sched_decide(sched, decision);
 	sched->pass.budget--;
 }

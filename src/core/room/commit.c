@@ -3,28 +3,49 @@
 
 #include "core/state.h"
 
-static void fill_line(const struct reservation *reservation, const struct part *part, int64_t *line)
+void lines_clear(struct gpu_lines *lines)
 {
-	const struct gpu *gpu = part->gpu;
-	bool claim = reservation->phase == PHASE_CLAIM || reservation->phase == PHASE_WAKING;
-	int64_t asked_mib = part->mib - reservation->residue_mib; /* what wakes has that already */
+	lines->count = 0;
+	lines->any_unexplained = false;
+}
+
+int64_t *lines_add_gpu(struct gpu_lines *lines, const struct gpu *gpu)
+{
+	INVARIANT(lines->count < GPU_LINES_MAX);
+	int64_t *line = lines->at + (size_t)lines->count * LINE_WIDTH;
 
 	line[LINE_GPU] = gpu->r.id;
 	line[LINE_CAPACITY] = gpu->r.capacity_mib;
 	line[LINE_OVERHEAD] = gpu->r.overhead_mib;
 	line[LINE_FOREIGN] = gpu->r.foreign_mib;
-	line[LINE_USED_BEFORE] = gpu->books.used_mib - (claim ? 0 : asked_mib);
 	line[LINE_RELEASING] = gpu->books.releasing_mib;
-	line[LINE_CLAIMED] = gpu->books.claimed_mib - (claim ? asked_mib : 0);
-	line[LINE_ASKED] = asked_mib;
-	line[LINE_USED_AFTER] = gpu->books.used_mib;
+	line[LINE_CLAIMED] = gpu->books.claimed_mib;
+	line[LINE_USED_BEFORE] = line[LINE_USED_AFTER] = gpu->books.used_mib;
+	lines->unexplained[lines->count] = gpu->r.unexplained_mib;
+	lines->any_unexplained = lines->any_unexplained || gpu->r.unexplained_mib > 0;
+	lines->count++;
+	return line;
 }
 
-int lines_add(const struct reservation *reservation, int64_t *lines, int count)
+void lines_add(struct gpu_lines *lines, const struct reservation *reservation)
 {
-	for (int i = 0; i < reservation->part_count && count < GPU_LINES_MAX; i++, count++)
-		fill_line(reservation, &reservation->parts[i], lines + (size_t)count * LINE_WIDTH);
-	return count;
+	bool claim = reservation->phase == PHASE_CLAIM || reservation->phase == PHASE_WAKING;
+
+	for (int i = 0; i < reservation->part_count && lines->count < GPU_LINES_MAX; i++) {
+		const struct part *part = &reservation->parts[i];
+		int64_t *line = lines_add_gpu(lines, part->gpu);
+		/* What wakes has its residue already. */
+		int64_t asked_mib = part->mib - reservation->residue_mib;
+		line[LINE_ASKED] = asked_mib;
+		line[claim ? LINE_CLAIMED : LINE_USED_BEFORE] -= asked_mib;
+	}
+}
+
+void lines_give(const struct gpu_lines *lines, struct decision_record *decision)
+{
+	decision->gpus = (struct rows){ lines->at, lines->count };
+	if (lines->any_unexplained)
+		decision->unexplained = (struct rows){ lines->unexplained, lines->count };
 }
 
 /* What became of a reservation that the plan made for the job. */
@@ -66,12 +87,12 @@ void applicant_commit(struct sched *sched, struct search *search, struct decisio
 	const struct plan *plan = &sched->plan;
 	struct job *job = search->job;
 	struct slot *slot = NULL;
-	int64_t lines[GPU_LINES_MAX * LINE_WIDTH];
-	int count = 0;
+	struct gpu_lines lines;
 	bool claims = false;
 	bool grows = job && job->r.split_gpus == 0 && job_active(job) > search->shape->tasks;
 
 	INVARIANT(sched->plan.open);
+	lines_clear(&lines);
 	sched_commit(sched);
 	if (job)
 		job_begins(sched, job);
@@ -79,7 +100,7 @@ void applicant_commit(struct sched *sched, struct search *search, struct decisio
 		struct reservation *reservation = plan->steps[i].reservation;
 		if (plan->steps[i].kind != STEP_ENTER || reservation->job != job)
 			continue;
-		count = lines_add(reservation, lines, count);
+		lines_add(&lines, reservation);
 		if (job) {
 			decision->tasks++;
 			settle_task(sched, reservation);
@@ -96,7 +117,7 @@ void applicant_commit(struct sched *sched, struct search *search, struct decisio
 	if (claims || (job && job->counts.claims > 0))
 		decision->until_ms =
 		    sched_now(sched) + sched->config.grace_ms + sched->config.release_timeout_ms;
-	decision->gpus = (struct rows){ lines, count };
+	lines_give(&lines, decision);
 	sched_decide(sched, decision);
 	if (job)
 		job_settle(sched, job);

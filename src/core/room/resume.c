@@ -83,14 +83,16 @@ static void resume_commit(struct sched *sched, struct reservation *reservation)
 		                            .job_id = job->r.id,
 		                            .tenant_id = job->r.tenant_id,
 		                            .tasks = 1 };
-	int64_t lines[GPU_LINES_MAX * LINE_WIDTH];
+	struct gpu_lines lines;
 
 	sched_commit(sched);
 	sched->pass.budget--;
 	sched->pass.change_seq++;
 	if (reservation->phase != PHASE_RESUMING)
 		return;
-	decision.gpus = (struct rows){ lines, lines_add(reservation, lines, 0) };
+	lines_clear(&lines);
+	lines_add(&lines, reservation);
+	lines_give(&lines, &decision);
 	sched_decide(sched, &decision);
 	job_resumes(sched, reservation);
 }

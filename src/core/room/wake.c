@@ -127,7 +127,8 @@ static bool wake_attempt(struct sched *sched, struct slot *slot, struct eviction
 
 static void wake_commit(struct sched *sched, struct slot *slot, const struct eviction *eviction)
 {
-	int64_t rows[EVICTED_MAX * EVICTED_WIDTH], lines[GPU_LINES_MAX * LINE_WIDTH];
+	int64_t rows[EVICTED_MAX * EVICTED_WIDTH];
+	struct gpu_lines lines;
 	struct decision_record decision = {
 		.kind = DECISION_WAKE,
 		.tenant_id = slot->model->r.tenant_id,
@@ -137,7 +138,9 @@ static void wake_commit(struct sched *sched, struct slot *slot, const struct evi
 	};
 
 	sched_commit(sched);
-	decision.gpus = (struct rows){ lines, lines_add(slot->reservation, lines, 0) };
+	lines_clear(&lines);
+	lines_add(&lines, slot->reservation);
+	lines_give(&lines, &decision);
 	if (slot->reservation->phase == PHASE_WAKING)
 		decision.until_ms =
 		    sched_now(sched) + sched->config.grace_ms + sched->config.release_timeout_ms;

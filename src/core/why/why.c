@@ -177,6 +177,30 @@ static void print_suspended(const struct sched *sched, const struct job *job, st
 		                    "after it in the queue\n");
 }
 
+/* Runs on a node that does not report, as far as is known. */
+static bool is_silent(const struct reservation *reservation)
+{
+	return reservation->phase == PHASE_LIVE && reservation->node->r.state != NODE_ONLINE;
+}
+
+/* Of a running job: the nodes that do not report. */
+static void print_silent_nodes(const struct job *job, struct buffer *buffer)
+{
+	const struct node *first = NULL;
+	bool several = false;
+
+	for (int i = 0; i < job->r.tasks; i++) {
+		const struct reservation *reservation = job->tasks[i].reservation;
+		if (!reservation || !is_silent(reservation))
+			continue;
+		several |= first && reservation->node != first;
+		first = first ? first : reservation->node;
+	}
+	if (first)
+		buffer_print(buffer, ", but node %s%s", first->r.name,
+		             several ? " and others do not report" : " does not report");
+}
+
 /* Where it is, or goes. */
 static void print_places(const struct job *job, struct buffer *buffer)
 {
@@ -186,8 +210,12 @@ static void print_places(const struct job *job, struct buffer *buffer)
 		const struct reservation *reservation = job->tasks[i].reservation;
 		if (!reservation || reservation->phase == PHASE_RELEASING)
 			continue;
-		buffer_print(buffer, "task %d %s on node %s", i, place_words(reservation->phase),
-		             reservation->node->r.name);
+		if (is_silent(reservation))
+			buffer_print(buffer, "task %d ran on node %s when that last reported", i,
+			             reservation->node->r.name);
+		else
+			buffer_print(buffer, "task %d %s on node %s", i,
+			             place_words(reservation->phase), reservation->node->r.name);
 		for (int p = 0; p < reservation->part_count; p++)
 			buffer_print(buffer, ", %s: %" PRId64 " MiB%s",
 			             reservation->parts[p].gpu->r.uuid, reservation->parts[p].mib,
@@ -213,6 +241,7 @@ static void print_state(const struct sched *sched, const struct job *job, int64_
 	             state);
 	if (*job->s.message && strcmp(job->s.message, state) != 0)
 		buffer_print(buffer, ": %s", job->s.message);
+	print_silent_nodes(job, buffer);
 	buffer_text(buffer, "\n");
 	print_places(job, buffer);
 	print_suspended(sched, job, buffer);

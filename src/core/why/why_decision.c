@@ -100,16 +100,22 @@ static void print_promised(const struct sched *sched, const int64_t *line, struc
 }
 
 /* The memory invariant for one GPU, or for a claim once memory is free. */
-static void why_decision_print_line(const struct sched *sched, const int64_t *line,
+static void why_decision_print_line(const struct sched *sched,
+                                    const struct decision_record *decision, int64_t row,
                                     struct buffer *buffer)
 {
+	const int64_t *line = decision->gpus.at + row * LINE_WIDTH;
+	int64_t unexplained_mib = decision_unexplained_mib(decision, row);
 	bool claim = line[LINE_ASKED] > 0 && line[LINE_USED_AFTER] == line[LINE_USED_BEFORE];
 	int64_t sum =
 	    line[LINE_OVERHEAD] + line[LINE_FOREIGN] + line[LINE_USED_BEFORE] + line[LINE_ASKED];
 
 	text_gpu(buffer, sched, line[LINE_GPU]);
-	buffer_print(buffer, ": %" PRId64 " overhead + %" PRId64 " foreign + %" PRId64 " used",
-	             line[LINE_OVERHEAD], line[LINE_FOREIGN], line[LINE_USED_BEFORE]);
+	buffer_print(buffer, ": %" PRId64 " overhead + %" PRId64 " foreign", line[LINE_OVERHEAD],
+	             line[LINE_FOREIGN]);
+	if (unexplained_mib > 0)
+		buffer_print(buffer, " (%" PRId64 " of it unexplained)", unexplained_mib);
+	buffer_print(buffer, " + %" PRId64 " used", line[LINE_USED_BEFORE]);
 	if (claim) {
 		buffer_print(buffer, " - %" PRId64 " being freed + %" PRId64 " claimed",
 		             line[LINE_RELEASING], line[LINE_CLAIMED]);
@@ -129,7 +135,7 @@ static void print_lines(const struct sched *sched, const struct decision_record 
 		if (promise)
 			print_promised(sched, line, buffer);
 		else
-			why_decision_print_line(sched, line, buffer);
+			why_decision_print_line(sched, decision, i, buffer);
 	}
 }
 

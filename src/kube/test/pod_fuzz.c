@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "kube/pod.h"
+#include "kube/pod_claims.h"
 #include "kube/pod_gpus.h"
 #include "kube/pod_group.h"
 #include "kube/pod_owner.h"
@@ -27,6 +28,29 @@ static void fuzz_volumes(const json_t *pod, struct buffer *reasons)
 	pod_volumes_suit(volumes, pod, reasons);
 	pod_volumes_class(volumes, reasons);
 	json_decref(volumes);
+}
+
+static const json_t *find_claim(const void *context, const char *resource, const char *namespace,
+                                const char *name)
+{
+	(void)resource, (void)namespace, (void)name;
+	return context;
+}
+
+static void fuzz_claims(const json_t *pod)
+{
+	const struct claim_result results[2] = { { "node", "gpu-0", 1 }, { "node", "gpu-1", 0 } };
+	struct pod_gpus gpus;
+	struct error error;
+	json_t *patch;
+
+	if (pod_claims_read(pod, find_claim, pod, &gpus, &error) &&
+	    (gpus.count < 0 || gpus.count > 16 || gpus.memory_mib < 0))
+		abort();
+	for (int i = 0; i < 2; i++) {
+		claim_next_step(pod, pod, i ? "node" : NULL, results, 2, &patch, &error);
+		json_decref(patch);
+	}
 }
 
 /* Rules are lines without empty ones, and never hold what would end one early. */
@@ -76,6 +100,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		pod_is_preemptible(pod);
 		pod_node_class(pod, true, &marks);
 		fuzz_volumes(pod, &reasons);
+		fuzz_claims(pod);
 		pod_node_capacity(pod, &request, &error);
 		buffer_free(&request.counts);
 	}

@@ -74,6 +74,9 @@ void kubernetes_follow(struct kubernetes *kubernetes)
 	for (size_t i = 0; pod_owner_resources[i]; i++)
 		follow(kubernetes, pod_owner_resources[i], true, sink_group);
 	follow(kubernetes, PODS_PRIORITY_CLASSES, true, sink_group);
+	follow(kubernetes, PODS_CLAIM_CLASSES, true, sink_group);
+	follow(kubernetes, PODS_SLICES, true, sink_group);
+	follow(kubernetes, PODS_CLAIMS, true, sink_group);
 	follow(kubernetes, PODS_VOLUMES, true, sink_group);
 	follow(kubernetes, PODS_VOLUME_CLAIMS, true, sink_group);
 	if (kubernetes->config->kubernetes.kai_queues)

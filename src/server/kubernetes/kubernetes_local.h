@@ -6,7 +6,7 @@
 #include "pods/pods.h"
 #include "server/kubernetes/kubernetes.h"
 
-enum { FOLLOWED_MAX = 16 };
+enum { FOLLOWED_MAX = 24 };
 
 /* A resource that is watched. */
 struct followed {

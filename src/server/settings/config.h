@@ -60,6 +60,12 @@ struct config {
 		bool enable, allow_open_network, allow_open_unix_user;
 	} auth;
 	struct {
+		const char *name, *issuer, *client_id, *client_secret, *scopes, *redirect_url,
+		    *user_claim, *groups_claim, *ca_path;
+		struct texts groups;
+		int64_t session_hours;
+	} oidc;
+	struct {
 		bool enable;
 		int64_t port;
 		const char *path;

@@ -314,25 +314,44 @@ static bool check_tls(const struct config *config, struct error *error)
 /* An entry is ID:ALGORITHM:FILE. */
 static bool check_keys(const struct config *config, struct error *error)
 {
-	static const char *const algorithms[] = { "HS256", "RS256", "ES256" };
+	static const char *const algorithms[] = { "HS256", "RS256", "ES256", "EdDSA" };
 	for (size_t i = 0; i < config->auth.jwt_keys.count; i++) {
 		const char *entry = config->auth.jwt_keys.at[i];
 		const char *algorithm = strchr(entry, ':');
 		const char *file = algorithm ? strchr(algorithm + 1, ':') : NULL;
 		bool known = false;
-		for (int j = 0; file && j < 3; j++)
+		for (int j = 0; file && j < 4; j++)
 			known = known || ((size_t)(file - algorithm - 1) == 5 &&
 			                  memcmp(algorithm + 1, algorithms[j], 5) == 0);
 		if (!known)
 			return config_refuse(config, "auth", "jwt_keys", error,
 			                     "has '%.60s': write ID:ALGORITHM:FILE, the algorithm "
-			                     "HS256, RS256 or ES256",
+			                     "HS256, RS256, ES256 or EdDSA",
 			                     entry);
 		if (access(file + 1, R_OK) != 0)
 			return config_refuse(config, "auth", "jwt_keys", error,
 			                     "names the file %.100s, which cannot be read",
 			                     file + 1);
 	}
+	return true;
+}
+
+/* Single sign-on needs sign-in, and to know whom it lets in. */
+static bool check_login(const struct config *config, struct error *error)
+{
+	if (!*config->oidc.issuer)
+		return true;
+	if (!config->auth.enable)
+		return config_refuse(config, "oidc", "issuer", error, "needs auth.enable");
+	if (!*config->oidc.client_id)
+		return config_refuse(config, "oidc", "client_id", error,
+		                     "is missing: oidc.issuer needs it");
+	if (config->oidc.groups.count == 0)
+		return config_refuse(config, "oidc", "groups", error,
+		                     "is empty: nobody could sign in");
+	if (*config->oidc.ca_path && access(config->oidc.ca_path, R_OK) != 0)
+		return config_refuse(config, "oidc", "ca_path", error,
+		                     "is %.100s, which cannot be read", config->oidc.ca_path);
 	return true;
 }
 
@@ -408,7 +427,8 @@ bool config_validate(struct config *config, struct error *error)
 	if (*config->metrics.path != '/')
 		return config_refuse(config, "metrics", "path", error, "must begin with '/'");
 	return check_listening(config, error) && check_tls(config, error) &&
-	       check_keys(config, error) && check_database(config, error) &&
-	       check_heartbeat(config, error) && check_slot_addresses(config, error) &&
-	       check_webhook(config, error) && check_proxies(config, error);
+	       check_keys(config, error) && check_login(config, error) &&
+	       check_database(config, error) && check_heartbeat(config, error) &&
+	       check_slot_addresses(config, error) && check_webhook(config, error) &&
+	       check_proxies(config, error);
 }

@@ -275,7 +275,7 @@ static void settings_that_contradict_each_other_are_refused(void **state)
 	               "its own");
 	expect_refusal("auth:\n  jwt_keys: [main:none:/x]\n",
 	               "test.yaml:2:3: auth.jwt_keys has 'main:none:/x': write ID:ALGORITHM:FILE, "
-	               "the algorithm HS256, RS256 or ES256");
+	               "the algorithm HS256, RS256, ES256 or EdDSA");
 }
 
 static void the_environment_goes_before_the_file(void **state)

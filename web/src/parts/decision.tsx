@@ -46,7 +46,10 @@ function Sum({ line }: { line: Line }) {
         {gpuName(line)}
       </th>
       <td class="number">{memory(line.overhead_mb)}</td>
-      <td class="number">+ {memory(line.foreign_mb)}</td>
+      <td class="number">
+        + {memory(line.foreign_mb)}
+        {line.unexplained_mb ? ` (${memory(line.unexplained_mb)} unexplained)` : ""}
+      </td>
       <td class="number">+ {memory(line.used_before_mb)}</td>
       <td class="number">
         {given ? "+ " : "later "}

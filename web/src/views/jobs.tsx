@@ -23,7 +23,7 @@ import type { Job, JobState } from "../types";
 
 type Tab = "all" | "waiting" | "running" | "over";
 const TABS = ["all", "waiting", "running", "over"] as const;
-const tab = choice<Tab>("jobs", "show", "all", { among: TABS });
+export const tab = choice<Tab>("jobs", "show", "all", { among: TABS });
 const tenant = choice<string>("jobs", "tenant", "");
 const name = choice<string>("jobs", "name", "", { steps: false });
 const state = choice<string>("jobs", "state", "");

@@ -192,6 +192,11 @@ static void parts_get_shares_of_their_size_where_the_setting_says_so(void **unus
 	assert_int_equal(job(lab.h, half)->r.compute, 500);
 	assert_int_equal(job(lab.h, quarter)->r.compute, 250);
 	assert_int_equal(job(lab.h, submit(lab.h, whole(lab.one, 1)))->r.compute, 0);
+	must(lab.h,
+	     harness_apply(lab.h, (struct command){ .kind = COMMAND_SUBMIT,
+	                                            .submit = { .job = fraction(lab.one, 500),
+	                                                        .takes_turns = true } }));
+	assert_int_equal(job(lab.h, lab.h->effects.reply_id)->r.compute, 0);
 	harness_free(lab.h);
 }
 

@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -79,6 +80,20 @@ static void durations_keep_their_value_on_the_scale(void **state)
 		assert_near(duration_at(duration_place(ms)), ms, 1);
 	assert_int_equal(duration_place(0), 0);
 	assert_int_equal(duration_place(INT64_MAX), DURATION_BINS * BIN_LOG - 1);
+}
+
+static void a_bin_is_that_of_the_place(void **state)
+{
+	(void)state;
+	for (int64_t ms = -1; ms < 70000; ms++)
+		assert_int_equal(duration_bin(ms), duration_place(ms) / BIN_LOG);
+	for (int bin = 0; bin <= DURATION_BINS; bin++)
+		for (int64_t off = -3; off <= 3; off++) {
+			int64_t factor = 1 + off * off * off * 5000; /* of rounding, and beyond */
+			int64_t ms = duration_at(bin * BIN_LOG) + factor;
+			assert_int_equal(duration_bin(ms), duration_place(ms) / BIN_LOG);
+		}
+	assert_int_equal(duration_bin(INT64_MAX), DURATION_BINS - 1);
 }
 
 static void jobs_are_expected_to_take_what_those_like_them_took(void **state)
@@ -297,6 +312,46 @@ static uint64_t run_history(uint64_t seed, int64_t most, int count, int restart)
 	return hash;
 }
 
+/* What was gathered for one job serves others that are alike: with the names, sizes and limits
+ * of a few users, known and new ones, it must not matter. */
+static void what_is_remembered_changes_no_answer(void **state)
+{
+	static const char *const names[] = { "run-1", "run-2", "run-#", "run", "eval", "" };
+	struct learner learner;
+	struct crowd crowd = { 0 };
+	uint64_t random = 7, key;
+	char name[32];
+	(void)state;
+	learner_init(&learner);
+	for (int i = 0; i < 20000; i++) {
+		struct foresight fresh;
+		int64_t now_ms = NOW + i * INT64_C(1000);
+		uint64_t kind = random_below(&random, 8);
+		snprintf(name, sizeof(name), "run-%d", i);
+		struct traits traits =
+		    mixture_job_of(random_below(&random, 2) ? "ann" : "bob",
+		                   kind < 6 ? names[kind] : name, 1 + (int64_t)kind % 2);
+		traits.limit_ms = random_below(&random, 3) ? 0 : HOUR;
+		traits.tenant = random_below(&random, 2) ? traits.user : 1;
+		mixture_foresee(&learner.mixture, &crowd, &traits, now_ms, &fresh);
+		const struct foresight *said =
+		    learner_foresee(&learner, &crowd, &traits, now_ms, &key);
+		assert_memory_equal(&said->lifetime, &fresh.lifetime, sizeof(fresh.lifetime));
+		assert_int_equal(said->count, fresh.count);
+		assert_int_equal(said->kind, fresh.kind);
+		if (random_below(&random, 5) == 0)
+			crowd_enter(&crowd, &traits, now_ms);
+		if (random_below(&random, 10) == 0) {
+			struct experience experience = experience_of(
+			    traits, &fresh, 1000 + (int64_t)random_below(&random, 1000000));
+			experience.ended_ms = now_ms;
+			learner_learn(&learner, &experience, 100, 500);
+		}
+	}
+	crowd_free(&crowd);
+	learner_free(&learner);
+}
+
 static void a_learner_accepts_so_many_in_a_second(void **state)
 {
 	struct learner learner, again;
@@ -409,6 +464,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(durations_keep_their_value_on_the_scale),
+		cmocka_unit_test(a_bin_is_that_of_the_place),
 		cmocka_unit_test(jobs_are_expected_to_take_what_those_like_them_took),
 		cmocka_unit_test(names_that_differ_only_in_digits_are_told_apart),
 		cmocka_unit_test(a_new_number_in_a_name_is_expected_like_the_others),
@@ -417,6 +473,7 @@ int main(void)
 		cmocka_unit_test(no_answer_exceeds_the_limit),
 		cmocka_unit_test(what_is_left_depends_on_how_long_it_has_run),
 		cmocka_unit_test(answers_agree_with_each_other),
+		cmocka_unit_test(what_is_remembered_changes_no_answer),
 		cmocka_unit_test(a_learner_accepts_so_many_in_a_second),
 		cmocka_unit_test(equal_histories_give_equal_bytes),
 		cmocka_unit_test(a_restart_changes_nothing),

@@ -261,6 +261,26 @@ static void a_start_shows_the_arithmetic_of_the_law(void **unused)
 	harness_free(full.h);
 }
 
+static void a_start_shows_what_no_process_explains(void **unused)
+{
+	struct harness *h = harness_new();
+
+	(void)unused;
+	add_node(h, "n1", 1, 80000);
+	must(h, harness_apply(h, (struct command){ .kind = COMMAND_GPU_REPORT,
+	                                           .gpu = { .uuid = "n1-gpu0",
+	                                                    .foreign_mib = 1700,
+	                                                    .unexplained_mib = 700,
+	                                                    .temperature_c = 40,
+	                                                    .healthy = true } }));
+	submit(h, memory(put_tenant(h, tenant_named("lab")), 8000));
+	pass(h);
+	assert_says(explained(h, DECISION_START, 0),
+	            ": 0 overhead + 1700 foreign (700 of it unexplained) + 0 used + 8000 asked = "
+	            "9700 of 80000 MiB\n");
+	harness_free(h);
+}
+
 static void a_claim_shows_what_it_counts_on(void **unused)
 {
 	struct full full = four_of_five();
@@ -331,6 +351,44 @@ static void what_is_not_queued_says_why(void **unused)
 	            "waits: it is held until somebody releases it");
 	must(h, cancel(h, runs));
 	assert_says(told(h, lab, runs), "job-1 was cancelled\n");
+	harness_free(h);
+}
+
+static void a_job_on_a_silent_node_is_not_said_to_run(void **unused)
+{
+	struct harness *h = harness_new();
+	int64_t started = 0;
+
+	(void)unused;
+	add_node(h, "n1", 1, 80000);
+	int64_t lab = put_tenant(h, tenant_named("lab"));
+	int64_t id = submit(h, whole(lab, 1));
+	pass(h);
+	started = right_of(h, id, 0);
+	assert_true(to_task(h, COMMAND_TASK_STARTED, started, 0, false));
+	set_node_state(h, "n1", NODE_UNKNOWN);
+	assert_says(told(h, lab, id),
+	            "job-1 is running, but node n1 does not report\n"
+	            "task 0 ran on node n1 when that last reported, n1-gpu0: 80000 MiB");
+	set_node_state(h, "n1", NODE_ONLINE);
+	assert_says(told(h, lab, id), "job-1 is running\ntask 0 runs on node n1");
+	harness_free(h);
+}
+
+static void a_duration_that_nothing_is_known_of_is_not_told(void **unused)
+{
+	struct harness *h = harness_new();
+
+	(void)unused;
+	add_node(h, "n1", 1, 80000);
+	int64_t lab = put_tenant(h, tenant_named("lab"));
+	struct job_record job = whole(lab, 1);
+	job.name = "never-seen";
+	int64_t runs = submit(h, job), waits = submit(h, job);
+	pass(h);
+	time_passes(h, MINUTE);
+	assert_is_silent(told(h, lab, runs), "expected");
+	assert_is_silent(told(h, lab, waits), "expected to take");
 	harness_free(h);
 }
 
@@ -571,9 +629,12 @@ int main(void)
 		cmocka_unit_test(a_claim_is_told_what_is_being_freed_and_until_when),
 		cmocka_unit_test(other_tenants_work_is_not_named),
 		cmocka_unit_test(a_start_shows_the_arithmetic_of_the_law),
+		cmocka_unit_test(a_start_shows_what_no_process_explains),
 		cmocka_unit_test(a_claim_shows_what_it_counts_on),
 		cmocka_unit_test(victims_are_named_to_their_own_tenant_alone),
 		cmocka_unit_test(what_is_not_queued_says_why),
+		cmocka_unit_test(a_job_on_a_silent_node_is_not_said_to_run),
+		cmocka_unit_test(a_duration_that_nothing_is_known_of_is_not_told),
 		cmocka_unit_test(a_refused_start_says_until_when_it_is_not_tried),
 		cmocka_unit_test(an_element_of_an_array_knows_its_limit),
 		cmocka_unit_test(what_fits_waits_for_the_next_pass),
