@@ -143,12 +143,13 @@ struct amounts reservation_amounts(const struct reservation *reservation)
 	return amounts;
 }
 
-/* Who has a GPU to itself rarely uses all of it: what was measured, and some more. */
-static int64_t part_copy_mib(const struct part *part)
+/* Who has a GPU to itself, or serves a model, rarely uses all of it: what was measured, and some
+ * more. */
+static int64_t part_copy_mib(const struct part *part, bool sparing)
 {
 	int64_t measured_mib = part->measured_mib;
 
-	if (!part->whole || measured_mib == 0)
+	if (!sparing || measured_mib == 0)
 		return part_amount(part);
 	return min64(measured_mib + measured_mib / 8 + COPY_SLACK_MIB, part_amount(part));
 }
@@ -158,7 +159,8 @@ int64_t reservation_copy_bytes(const struct reservation *reservation)
 	int64_t mib = 0;
 
 	for (int i = 0; i < reservation->part_count; i++)
-		mib += part_copy_mib(&reservation->parts[i]);
+		mib += part_copy_mib(&reservation->parts[i],
+		                     reservation->slot || reservation->parts[i].whole);
 	return min64(mib, HOST_BYTES_MAX >> 20) << 20;
 }
 

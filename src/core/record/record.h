@@ -350,8 +350,8 @@ struct reservation_record {
 	int64_t saved_ms;               /* with run_id: its work up to then was safe; 0: nothing */
 	bool away;                      /* its GPU memory is in host memory */
 	int64_t copy_bytes;             /* host memory for that, beside host_bytes */
-	int64_t residue_mib;            /* of a slot that sleeps: stays on each of its GPUs */
 	int64_t ended_ms;               /* when the run with `run_id` ended; 0: none */
+	int64_t residue_mib;            /* of a slot that sleeps: stays on each of its GPUs */
 };
 
 /* How a run came to its end. */
