@@ -11,6 +11,7 @@
 
 #include "agent/host/file.h"
 #include "agent/host/host.h"
+#include "agent/host/slot_certificate.h"
 #include "agent/host/state.h"
 #include "agent/host/vault.h"
 #include "agent/keeper/keeper_proxy.h"
@@ -407,6 +408,8 @@ static void tell_key(struct agent *agent, int64_t reservation_id)
 	if (!works_slot(agent->works, reservation_id, &slot) || !slot.client_key)
 		return;
 	envelope.key = text_of(slot.client_key);
+	envelope.certificate = text_of(slot.certificate ? slot.certificate : "");
+	envelope.tls_only = slot.tls_only;
 	envelope.has_lease_keys = works_has_lease_keys(agent->works, reservation_id);
 	agent_send(agent, &envelope);
 	explicit_bzero(agent->packing.data, agent->packing.capacity);
@@ -656,6 +659,22 @@ static bool check_ports(const struct run_settings *run, struct error *error)
 	                 (long long)run->port_first, (long long)run->port_last);
 }
 
+/* A certificate that cannot be used fails the start of the agent, not that of the first slot. */
+static bool check_certificate(const struct run_settings *run, struct error *error)
+{
+	struct slot_certificate certificate;
+
+	if (!run->slot_cert_file != !run->slot_key_file)
+		return error_set(error, ERROR_INVALID,
+		                 "--slot-cert-file and --slot-key-file belong together");
+	if (!run->slot_cert_file)
+		return true;
+	if (!slot_certificate_read(run->slot_cert_file, run->slot_key_file, &certificate, error))
+		return false;
+	slot_certificate_free(&certificate);
+	return true;
+}
+
 /* Only root may. In the network of the node a server's port is open to everyone on it. */
 static void isolate_slots(struct run_settings *run)
 {
@@ -672,8 +691,8 @@ struct agent *agent_new(uv_loop_t *loop, const struct agent_settings *settings,
 
 	agent->loop = loop;
 	agent->settings = *settings;
-	if (!check_ports(&settings->run, error) || !recall(agent, error) ||
-	    !make_link(agent, error)) {
+	if (!check_ports(&settings->run, error) || !check_certificate(&settings->run, error) ||
+	    !recall(agent, error) || !make_link(agent, error)) {
 		if (agent->node)
 			node_delete(agent->node);
 		if (agent->state)

@@ -23,7 +23,7 @@
 /* What is not in the settings as it is told. */
 struct told {
 	const char *schedulers, *overuse, *unguarded, *guard, *privileges, *uids, *slot_network,
-	    *plugins, *compute_shares;
+	    *slot_tls, *plugins, *compute_shares;
 	int64_t verbosity;
 	bool help, version, kubernetes;
 };
@@ -149,6 +149,13 @@ static const struct option table[] = {
 	    "slot-network", "own|node", told.slot_network, "own node",
 	    "of servers of models, if the agent is root: own isolates them, with a proxy as "
 	    "their way out (default: own)"),
+	WORD_OPTION("slot-tls", "offer|require|off", told.slot_tls, "offer require off",
+	            "TLS between who asks a model and this node: gateways use it where it is "
+	            "offered; require refuses others (default: offer)"),
+	TEXT_OPTION("slot-cert-file", "FILE", options.agent.run.slot_cert_file,
+	            "certificate for that (default: one that the agent makes)"),
+	TEXT_OPTION("slot-key-file", "FILE", options.agent.run.slot_key_file,
+	            "key of that certificate"),
 	NUMBER_OPTION("open-files", "N", options.agent.run.open_files, 0, 1 << 30, 1,
 	              "limit on open files of a task's process; 0: the agent's"),
 	FLAG_OPTION("errors-apart", options.agent.run.errors_apart,
@@ -437,6 +444,10 @@ static bool options_finish(struct options *options, const struct told *told, str
 	    !set_schedulers(options, told->schedulers, error) || !find_keeper(options, error) ||
 	    !find_slot_proxy(options, error))
 		return false;
+	agent->run.slot_tls = !told->slot_tls || strcmp(told->slot_tls, "offer") == 0
+	                          ? SLOT_TLS_OFFER
+	                      : strcmp(told->slot_tls, "require") == 0 ? SLOT_TLS_REQUIRE
+	                                                               : SLOT_TLS_OFF;
 	agent->run.slot_networks = !told->slot_network || strcmp(told->slot_network, "own") == 0;
 	if (told->overuse)
 		agent->policy.overuse = strcmp(told->overuse, "stop") == 0   ? OVERUSE_STOP

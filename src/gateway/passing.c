@@ -147,6 +147,7 @@ void passage_start(struct passage *passage)
 	passage->is_sent = true;
 	passage->status = 0;
 	passage->upstream.address = passage->call.slot->address;
+	passage->upstream.certificate = passage->call.slot->certificate;
 	passage->upstream.head = got_head;
 	passage->upstream.part = got_part;
 	passage->upstream.end = got_end;

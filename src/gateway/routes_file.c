@@ -60,6 +60,8 @@ static void read_slots(Gateway__Routes *routes, const json_t *object, int64_t mo
 		slot->model_id = model_id;
 		slot->address = memory_text(address ? address : "");
 		slot->key = memory_text(text_of_member(object, "key", ""));
+		slot->certificate_sha256 =
+		    memory_text(text_of_member(object, "certificate_sha256", ""));
 		slot->state = GATEWAY__SLOT__STATE__READY;
 		slot->share = share > 0 ? share : CONCURRENCY;
 		routes->slots[routes->n_slots++] = slot;

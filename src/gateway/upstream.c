@@ -6,6 +6,7 @@
 
 #include "base/map.h"
 #include "base/memory.h"
+#include "gateway/upstream_tls.h"
 
 enum {
 	INPUT_BYTES = 64 << 10,
@@ -13,6 +14,8 @@ enum {
 	CONNECT_MS = 5000,
 	RESOLVED_FOR_MS = 30000,
 	HOST_BYTES = 256,
+	CERTIFICATE_DIGITS = 64,
+	SEAL_BYTES = 256 << 10, /* of a request, sealed at a time */
 	/* Each costs about 10 us until its part is with the client; gathering some spares a client
 	 * with many streams on one connection a write for each. */
 	READS_BEFORE_FLUSH = 16,
@@ -25,7 +28,8 @@ struct upstream_host {
 	struct sockaddr_storage address;
 	uint64_t resolved_ms; /* 0: not yet */
 	bool is_numeric;
-	struct upstream_connection *idle; /* the latest first */
+	char certificate[CERTIFICATE_DIGITS + 1]; /* that it must show; "": no TLS */
+	struct upstream_connection *idle;         /* the latest first */
 };
 
 /* A connection: of a request, or idle, or being closed. */
@@ -38,6 +42,10 @@ struct upstream_connection {
 	struct upstream_request *request; /* NULL: idle or closing */
 	struct upstream_connection *next; /* idle */
 	struct answer_reader reader;
+	struct upstream_tls *tls; /* NULL: none */
+	struct buffer sealed;     /* being written */
+	int piece;                /* of the request, up to which is sealed */
+	size_t piece_at;
 	uint64_t since_ms; /* idle; or when it began to connect */
 	bool is_open;      /* libuv has the socket */
 	bool is_resolving, is_reused, is_reading, is_paused, is_closing, is_connected;
@@ -51,7 +59,8 @@ struct upstream {
 	size_t host_count, host_capacity, connections;
 	struct upstream_connection **connecting; /* those that are not connected yet */
 	size_t connecting_count, connecting_capacity;
-	char *input;
+	char *input, *clear;
+	SSL_CTX *tls; /* NULL: not used yet */
 	void (*flush)(void *context);
 	void *context;
 	int reads; /* since the last flush */
@@ -64,6 +73,9 @@ static void connection_free(struct upstream_connection *connection)
 		return;
 	connection->host->upstream->connections--;
 	answer_free(&connection->reader);
+	if (connection->tls)
+		upstream_tls_end(connection->tls);
+	buffer_free(&connection->sealed);
 	free(connection);
 }
 
@@ -184,6 +196,8 @@ void upstream_free(struct upstream *upstream)
 	free(upstream->connecting);
 	text_map_free(&upstream->hosts);
 	free(upstream->input);
+	free(upstream->clear);
+	SSL_CTX_free(upstream->tls);
 	free(upstream);
 }
 
@@ -220,10 +234,18 @@ static bool split(struct upstream_host *host, const char *address)
 	return true;
 }
 
-static struct upstream_host *host_of(struct upstream *upstream, const char *address)
+/* Of one address there is a host for each certificate that it was to show. */
+static struct upstream_host *host_of(struct upstream *upstream, const char *address,
+                                     const char *certificate)
 {
-	struct upstream_host *host = text_map_get(&upstream->hosts, address);
+	char name[HOST_BYTES + 2 * CERTIFICATE_DIGITS];
+	bool by_tls = certificate && certificate[0];
+	int size = snprintf(name, sizeof(name), "%s%s%s", address, by_tls ? "#" : "",
+	                    by_tls ? certificate : "");
 
+	if (size >= (int)sizeof(name) || (by_tls && strlen(certificate) != CERTIFICATE_DIGITS))
+		return NULL;
+	struct upstream_host *host = text_map_get(&upstream->hosts, name);
 	if (host)
 		return host;
 	host = NEW(struct upstream_host);
@@ -232,7 +254,9 @@ static struct upstream_host *host_of(struct upstream *upstream, const char *addr
 		free(host);
 		return NULL;
 	}
-	text_map_put(&upstream->hosts, address, host);
+	if (by_tls)
+		memcpy(host->certificate, certificate, CERTIFICATE_DIGITS + 1);
+	text_map_put(&upstream->hosts, name, host);
 	array_reserve(upstream->all, upstream->host_capacity, upstream->host_count + 1);
 	upstream->all[upstream->host_count++] = host;
 	return host;
@@ -240,9 +264,22 @@ static struct upstream_host *host_of(struct upstream *upstream, const char *addr
 
 static bool try_again(struct upstream_connection *connection);
 
+static void seal_request(struct upstream_connection *connection);
+static void write_sealed(struct upstream_connection *connection);
+
 static void on_written(uv_write_t *write, int status)
 {
 	struct upstream_connection *connection = write->data;
+
+	if (connection->tls)
+		buffer_free(&connection->sealed);
+	if (connection->tls && status == 0 && !connection->is_closing) {
+		if (connection->is_connected)
+			seal_request(connection);
+		else
+			write_sealed(connection);
+		return;
+	}
 
 	if (status < 0 && status != UV_ECANCELED && connection->request && !try_again(connection))
 		fail(connection, connection->request->has_answer ? UPSTREAM_CUT : UPSTREAM_RESET,
@@ -268,8 +305,59 @@ static void write_rest(struct upstream_connection *connection, uv_buf_t *buffers
 		fail(connection, UPSTREAM_RESET, uv_strerror(status));
 }
 
+/* Sends what TLS has to say, unless some is being written: then when that is done. */
+static void write_sealed(struct upstream_connection *connection)
+{
+	if (connection->sealed.size > 0)
+		return;
+	upstream_tls_take(connection->tls, &connection->sealed);
+	if (connection->sealed.size == 0)
+		return;
+	uv_buf_t buffer = uv_buf_init(connection->sealed.data, (unsigned)connection->sealed.size);
+	int done = uv_try_write((uv_stream_t *)&connection->tcp, &buffer, 1);
+	if (done == (int)connection->sealed.size)
+		buffer_free(&connection->sealed);
+	else
+		write_rest(connection, &buffer, 1, done > 0 ? (size_t)done : 0);
+}
+
+/* The next part of the request, until some waits to be written. */
+static void seal_request(struct upstream_connection *connection)
+{
+	const struct upstream_request *request = connection->request;
+
+	write_sealed(connection);
+	while (!connection->is_closing && connection->sealed.size == 0 && request &&
+	       connection->piece < request->piece_count) {
+		struct text rest =
+		    text_from(request->pieces[connection->piece], connection->piece_at);
+		if (rest.size == 0) {
+			connection->piece++;
+			connection->piece_at = 0;
+			continue;
+		}
+		rest.size = rest.size < SEAL_BYTES ? rest.size : SEAL_BYTES;
+		connection->piece_at += rest.size;
+		if (!upstream_tls_write(connection->tls, rest)) {
+			fail(connection, UPSTREAM_RESET, "TLS cannot seal the request");
+			return;
+		}
+		/* The head and a short body go together. */
+		if (rest.size == SEAL_BYTES || connection->piece == request->piece_count - 1)
+			write_sealed(connection);
+	}
+	if (!connection->is_closing)
+		write_sealed(connection);
+}
+
 static void write_request(struct upstream_connection *connection)
 {
+	if (connection->tls) {
+		connection->piece = 0;
+		connection->piece_at = 0;
+		seal_request(connection);
+		return;
+	}
 	const struct upstream_request *request = connection->request;
 	uv_buf_t buffers[UPSTREAM_PIECES_MAX] = { 0 };
 	unsigned count = 0;
@@ -286,7 +374,11 @@ static void retire(struct upstream_connection *connection)
 {
 	struct upstream_host *host = connection->host;
 
-	if (!connection->reader.keeps || host->upstream->is_stopping || connection->is_paused) {
+	bool is_busy = connection->tls &&
+	               (connection->sealed.size > 0 || !upstream_tls_is_quiet(connection->tls));
+
+	if (!connection->reader.keeps || host->upstream->is_stopping || connection->is_paused ||
+	    is_busy) {
 		close_connection(connection);
 		return;
 	}
@@ -370,6 +462,59 @@ static bool try_again(struct upstream_connection *connection)
 	return true;
 }
 
+/* Ends with the connection closed, or all taken. */
+static void take_clear(struct upstream_connection *connection)
+{
+	struct upstream *upstream = connection->host->upstream;
+	const struct upstream_request *request = connection->request;
+	int got = 0;
+
+	while (!connection->is_closing && connection->request == request && request &&
+	       (got = upstream_tls_read(connection->tls, upstream->clear, INPUT_BYTES)) > 0)
+		take(connection, (struct text){ upstream->clear, (size_t)got });
+	if (connection->is_closing || connection->request != request || !request)
+		return;
+	if (got < 0 && try_again(connection))
+		return;
+	if (got == -1)
+		on_end(connection, "the server closed the connection");
+	else if (got < 0)
+		fail(connection, request->has_answer ? UPSTREAM_CUT : UPSTREAM_RESET,
+		     "what the server sent is not TLS");
+	else
+		write_sealed(connection);
+}
+
+static void shake_hands(struct upstream_connection *connection)
+{
+	const char *why = NULL;
+	enum upstream_tls_state state =
+	    upstream_tls_shake(connection->tls, connection->host->certificate, &why);
+
+	write_sealed(connection);
+	if (connection->is_closing || state == UPSTREAM_TLS_SHAKES)
+		return;
+	if (state == UPSTREAM_TLS_FAILED) {
+		fail(connection, UPSTREAM_REFUSED, why);
+		return;
+	}
+	connection->is_connected = true;
+	no_longer_connecting(connection);
+	write_request(connection);
+}
+
+static void take_sealed(struct upstream_connection *connection, struct text sealed)
+{
+	if (!upstream_tls_receive(connection->tls, sealed)) {
+		fail(connection, UPSTREAM_GARBLED, "TLS cannot take what was received");
+		return;
+	}
+	if (!connection->is_connected)
+		shake_hands(connection);
+	if (!connection->is_closing && connection->is_connected)
+		take_clear(connection);
+}
+
 static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buffer)
 {
 	struct upstream_connection *connection = stream->data;
@@ -380,8 +525,12 @@ static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buffer)
 	if (!connection->request) { /* idle: nothing is expected */
 		unlink_idle(connection);
 		close_connection(connection);
+	} else if (size > 0 && connection->tls) {
+		take_sealed(connection, (struct text){ buffer->base, (size_t)size });
 	} else if (size > 0) {
 		take(connection, (struct text){ buffer->base, (size_t)size });
+	} else if (!connection->is_connected) {
+		fail(connection, UPSTREAM_REFUSED, "the connection ended in the TLS handshake");
 	} else if (!try_again(connection)) {
 		on_end(connection, size == UV_EOF ? "the server closed the connection"
 		                                  : uv_strerror((int)size));
@@ -390,6 +539,18 @@ static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buffer)
 		upstream->reads = 0;
 		upstream->flush(upstream->context);
 	}
+}
+
+static void begin_tls(struct upstream_connection *connection)
+{
+	struct upstream *upstream = connection->host->upstream;
+
+	if (!upstream->tls) {
+		upstream->tls = upstream_tls_new();
+		upstream->clear = memory_alloc(INPUT_BYTES);
+	}
+	connection->tls = upstream_tls_begin(upstream->tls);
+	shake_hands(connection);
 }
 
 static void on_connected(uv_connect_t *connect, int status)
@@ -402,11 +563,15 @@ static void on_connected(uv_connect_t *connect, int status)
 		fail(connection, UPSTREAM_REFUSED, uv_strerror(status));
 		return;
 	}
-	connection->is_connected = true;
-	no_longer_connecting(connection);
 	uv_tcp_nodelay(&connection->tcp, 1);
 	uv_read_start((uv_stream_t *)&connection->tcp, on_allocate, on_read);
 	connection->is_reading = true;
+	if (connection->host->certificate[0]) {
+		begin_tls(connection);
+		return;
+	}
+	connection->is_connected = true;
+	no_longer_connecting(connection);
 	write_request(connection);
 }
 
@@ -478,11 +643,12 @@ static void connect_anew(struct upstream_host *host, struct upstream_request *re
 
 void upstream_send(struct upstream *upstream, struct upstream_request *request)
 {
-	struct upstream_host *host = host_of(upstream, request->address);
+	struct upstream_host *host = host_of(upstream, request->address, request->certificate);
 
 	request->has_answer = false;
 	if (!host) {
-		request->end(request, UPSTREAM_REFUSED, "its address is not http://HOST:PORT");
+		request->end(request, UPSTREAM_REFUSED,
+		             "its address is not http://HOST:PORT, or its certificate no SHA-256");
 		return;
 	}
 	struct upstream_connection *connection = host->idle;

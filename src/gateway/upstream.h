@@ -24,6 +24,9 @@ enum upstream_end {
  * once, unless it is canceled; afterwards it may be used again. */
 struct upstream_request {
 	const char *address; /* http://HOST:PORT */
+	/* SHA-256 of the certificate that the server must show, hexadecimal; NULL or empty: it is
+	 * asked in the clear. Both are read during upstream_send() alone. */
+	const char *certificate;
 	struct text pieces[UPSTREAM_PIECES_MAX];
 	int piece_count;
 	bool keeps_head; /* until its end */

@@ -15,6 +15,7 @@ ROOT = HERE.parent.parent
 for room in ("service", "store", "agent", "gateway"):
     sys.path.insert(0, str(HERE.parent / room))
 
+from identity import Setting, needs_node
 from scheduler import Scheduler
 from stub import Agent, clean_up
 
@@ -260,3 +261,20 @@ def test_files_of_the_page_are_kept_for_good(secured):
         kinds = {"js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}
         assert plain.headers["content-type"].startswith(kinds[name.rpartition(".")[2]])
     assert secured.scheduler.get("/assets/none.js").status == 404
+
+
+@needs_node
+def test_a_person_signs_in_by_a_provider(tmp_path):
+    made = []
+
+    def start(**options):
+        made.append(Scheduler(tmp_path / "scheduler", **options))
+        return made[0]
+
+    setting = Setting(start, tmp_path)
+    try:
+        found = walk("login", url=setting.url("/"), user="alice")
+    finally:
+        setting.provider.end()
+        made[0].stop()
+    report(found)

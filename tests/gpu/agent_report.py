@@ -15,6 +15,7 @@ from cluster import Cluster, smi
 
 BUNDLE, OUT = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]).resolve()
 HOLD = str(pathlib.Path(__file__).resolve().parent / "hold.py")
+BARE = str(pathlib.Path(__file__).resolve().parent / "bare.py")
 CONTEXT_MIB = 1024  # what a CUDA context and its libraries take beside what is allocated
 
 LOAD = f"""#!{sys.executable}
@@ -34,8 +35,8 @@ def hold(mib, seconds, *more):
 
 
 def bare(words):
-    """The same without the guard: as a script that gets rid of it."""
-    return "unset LD_PRELOAD; exec " + " ".join(shlex.quote(str(word)) for word in words)
+    """The same without the guard: unsetting its variables is not enough."""
+    return " ".join(shlex.quote(str(word)) for word in [sys.executable, BARE, *words])
 
 
 def inventory(cluster):

@@ -1,9 +1,9 @@
 // state.ts - who is signed in, what happens, and how it reaches the parts that show it
 import { computed, effect, signal } from "@preact/signals";
-import { ApiError, get, refused, setToken, token } from "./api";
+import { ApiError, get, refused, request, setToken, token } from "./api";
 import * as cluster from "./cluster";
 import { touch } from "./resource";
-import { parse, route } from "./route";
+import { go, parse, route } from "./route";
 import * as stream from "./stream";
 import { joinTabs, leaveTabs } from "./tabs";
 import type { Event, Figures, Session, Tenant } from "./types";
@@ -102,10 +102,20 @@ const listener: stream.Listener = {
   },
 };
 
+const RETURN = "gpu-scheduler-return";
+
+/** Notes the page that is shown, for when the provider sends the browser back. */
+export function rememberPage(): void {
+  if (route.value.page !== "signin") sessionStorage.setItem(RETURN, location.hash);
+}
+
 /** Begins with the sign-in of another tab, if there is one. */
 export async function open(): Promise<void> {
   await joinTabs(forget);
   await begin();
+  const page = sessionStorage.getItem(RETURN);
+  sessionStorage.removeItem(RETURN);
+  if (page?.startsWith("#/") && session.value) go(page);
 }
 
 /** Finds out who we are, and begins to listen. */
@@ -148,7 +158,30 @@ export async function signIn(text: string, keep: boolean): Promise<string | null
   return null;
 }
 
-export function signOut(): void {
+/** Where the provider ends its own session; null where there is none to end. */
+async function endSession(): Promise<string | null> {
+  try {
+    const ended = await request<{ provider_url: string | null }>("POST", "/logout", {});
+    return ended.provider_url;
+  } catch (error) {
+    // It may have ended by itself.
+    if (error instanceof ApiError && error.status === 401) return null;
+    throw error;
+  }
+}
+
+export async function signOut(): Promise<void> {
+  if (!token.value && session.value?.single_sign_on) {
+    try {
+      const url = await endSession();
+      leaveTabs();
+      forget();
+      if (url) location.assign(url);
+    } catch (error) {
+      trouble.value = (error as Error).message;
+    }
+    return;
+  }
   leaveTabs();
   forget();
 }
@@ -165,4 +198,6 @@ function forget(): void {
   begin();
 }
 
-export const signedIn = computed(() => token.value !== null);
+export const signedIn = computed(
+  () => token.value !== null || session.value?.single_sign_on === true,
+);

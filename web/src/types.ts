@@ -178,6 +178,7 @@ export interface Line {
   capacity_mb: number;
   overhead_mb: number;
   foreign_mb: number;
+  unexplained_mb?: number;
   used_before_mb: number;
   releasing_mb: number;
   claimed_mb: number;
@@ -245,8 +246,16 @@ export interface Session {
   role: "admin" | "tenant" | "viewer";
   tenant_id: string | null;
   tenant: string | null;
+  /** Signed in by the provider: the session is in a cookie. */
+  single_sign_on?: boolean;
   may_change: boolean;
   version: string;
+}
+
+/** How people can sign in. */
+export interface Login {
+  provider: string | null;
+  browser: boolean;
 }
 
 export interface Span {

@@ -11,8 +11,8 @@
 
 #include "agent/host/file.h"
 
-#define DOOR_FORM "%" PRId64 " %d %s %s\n"
-#define DOOR_BYTES 256
+#define DOOR_FORM "%" PRId64 " %d %s %s %s %d\n"
+#define DOOR_BYTES 384
 
 static bool make_one(char key[SLOT_KEY_SIZE + 1])
 {
@@ -48,7 +48,8 @@ bool slot_door_write(const char *path, const struct slot_door *door, struct erro
 {
 	char text[DOOR_BYTES];
 	int size = snprintf(text, sizeof(text), DOOR_FORM, door->port, door->own_network,
-	                    door->keys.client, door->keys.agent);
+	                    door->keys.client, door->keys.agent,
+	                    door->certificate[0] ? door->certificate : "-", door->tls_only);
 
 	unlink(path);
 	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
@@ -69,19 +70,23 @@ static bool is_key(const char *text)
 bool slot_door_read(const char *path, struct slot_door *door)
 {
 	struct buffer text = { 0 };
-	char client[SLOT_KEY_SIZE + 2], agent[SLOT_KEY_SIZE + 2];
+	char client[SLOT_KEY_SIZE + 2], agent[SLOT_KEY_SIZE + 2], certificate[SLOT_KEY_SIZE + 2];
+	int own_network = 0, tls_only = 0, count = 0;
 	bool whole = false;
-	int own_network = 0;
 
 	*door = (struct slot_door){ 0 };
 	if (file_read(path, DOOR_BYTES, &text)) {
 		buffer_text(&text, "");
-		whole = sscanf(text.data, "%" SCNd64 " %d %65s %65s", &door->port, &own_network,
-		               client, agent) == 4 &&
-		        door->port > 0 && door->port <= UINT16_MAX && is_key(client) &&
-		        is_key(agent);
+		count = sscanf(text.data, "%" SCNd64 " %d %65s %65s %65s %d", &door->port,
+		               &own_network, client, agent, certificate, &tls_only);
+		/* Older agents wrote four. */
+		whole = (count == 4 || count == 6) && door->port > 0 && door->port <= UINT16_MAX &&
+		        is_key(client) && is_key(agent);
 	}
 	door->own_network = own_network != 0;
+	door->tls_only = tls_only != 0;
+	if (whole && count == 6 && is_key(certificate))
+		memcpy(door->certificate, certificate, SLOT_KEY_SIZE + 1);
 	if (whole) {
 		memcpy(door->keys.client, client, SLOT_KEY_SIZE + 1);
 		memcpy(door->keys.agent, agent, SLOT_KEY_SIZE + 1);

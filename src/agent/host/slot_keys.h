@@ -26,6 +26,9 @@ struct slot_door {
 	int64_t port;     /* that others reach the server at */
 	bool own_network; /* the server is in a network namespace of its own */
 	struct slot_keys keys;
+	/* SHA-256 of the certificate that it shows to who speaks TLS there; "": nobody can. */
+	char certificate[SLOT_KEY_SIZE + 1];
+	bool tls_only;
 };
 
 /* Writes a file that only its owner can read; false with a reason. */

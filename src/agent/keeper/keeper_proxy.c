@@ -82,8 +82,12 @@ _Noreturn static void become_proxy(const struct spec *spec, int ready, int netwo
 	sigset_t none;
 
 	snprintf(port, sizeof(port), "%" PRId64, spec->server_port);
-	char *arguments[] = { "gpu-slot-proxy", port, spec->any_path ? "all" : "inference",
-		              network >= 0 ? "own" : "node", NULL };
+	char *arguments[] = { "gpu-slot-proxy",
+		              port,
+		              spec->any_path ? "all" : "inference",
+		              network >= 0 ? "own" : "node",
+		              spec->tls_only ? "tls" : "any",
+		              NULL };
 	char *environment[] = { NULL };
 	for (int i = 0; i < SLOT_PROXY_FILES - SLOT_PROXY_LISTENER; i++)
 		if (files[i] >= 0 && dup2(files[i], SLOT_PROXY_LISTENER + i) < 0)

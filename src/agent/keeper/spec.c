@@ -53,6 +53,7 @@ static const struct spec_field fields[] = {
 	FIELD(SPEC_NUMBER, server_port),
 	FIELD(SPEC_FLAG, any_path),
 	FIELD(SPEC_FLAG, own_network),
+	FIELD(SPEC_FLAG, tls_only),
 	FIELD(SPEC_TEXT, input_path),
 	FIELD(SPEC_TEXT, session_path),
 	FIELD(SPEC_TEXT, budget_path),

@@ -43,6 +43,7 @@ struct spec {
 	const char *proxy;      /* the program before a model's server; NULL: none */
 	int64_t server_port;    /* where the server listens */
 	bool any_path;          /* passes all paths, not those of inference alone */
+	bool tls_only;          /* requests that come in the clear are refused */
 	bool own_network;       /* the server has a network namespace of its own */
 	const char *input_path; /* the FIFO of its standard input; NULL: it has none. See input.h */
 	const char *session_path; /* the socket for sessions; NULL: it has none. See sessions.h */

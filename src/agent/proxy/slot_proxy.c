@@ -25,6 +25,7 @@ enum {
 	FAREWELL_MS = 5000,  /* to read an answer of ours */
 	SWEEP_MS = 1000,
 	BACKLOG = 1024,
+	TLS_HANDSHAKE = 22, /* what the first byte of a client that speaks TLS says */
 };
 
 enum pair_stage {
@@ -47,10 +48,13 @@ struct side {
 struct pair {
 	struct side client, server;
 	struct slot_request request;
+	struct slot_tls_link *tls; /* of the client; NULL: it speaks in the clear */
 	enum pair_stage stage;
-	bool is_closed, tried_six, is_answered; /* the server has sent something */
-	int64_t since_ms;                       /* in stages with a time limit */
-	struct pair *next, *before;             /* in `strangers`, `farewells` or `closed` */
+	bool is_closed, tried_six, has_spoken;
+	bool is_answered;           /* the server has sent something */
+	int64_t since_ms;           /* in stages with a time limit */
+	struct pair *next, *before; /* in `strangers` or `farewells` */
+	struct pair *next_closed;   /* in `closed` */
 };
 
 struct pairs {
@@ -64,7 +68,7 @@ struct slot_proxy {
 	struct side listener;
 	struct pairs strangers, farewells; /* the oldest first */
 	struct pair *closed;               /* until the events of this round are done */
-	char *piece;
+	char *piece, *clear;
 	bool is_paused; /* no descriptor is left for another connection */
 };
 
@@ -124,7 +128,10 @@ static void close_pair(struct slot_proxy *proxy, struct pair *pair)
 	close_side(&pair->client);
 	close_side(&pair->server);
 	slot_request_free(&pair->request);
-	pair->next = proxy->closed;
+	if (pair->tls)
+		slot_tls_end(pair->tls);
+	pair->tls = NULL;
+	pair->next_closed = proxy->closed;
 	proxy->closed = pair;
 }
 
@@ -196,6 +203,33 @@ static bool drain_side(struct side *side)
 	return true;
 }
 
+/* Sends what TLS has to say. */
+static bool put_sealed(struct pair *pair)
+{
+	struct buffer sealed = { 0 };
+
+	slot_tls_take(pair->tls, &sealed);
+	bool good = put_out(&pair->client, (struct text){ sealed.data, sealed.size });
+	buffer_free(&sealed);
+	return good;
+}
+
+static bool put_to_client(struct pair *pair, struct text bytes)
+{
+	if (!pair->tls)
+		return put_out(&pair->client, bytes);
+	return slot_tls_write(pair->tls, bytes) && put_sealed(pair);
+}
+
+/* Whoever reads until the end must know that this was all. */
+static bool put_goodbye(struct pair *pair)
+{
+	if (!pair->tls)
+		return true;
+	slot_tls_goodbye(pair->tls);
+	return put_sealed(pair);
+}
+
 /* An answer of ours, after which the connection is closed. Whoever sends requests before their
  * answers have come is not told: the answer would be taken for another's. */
 static void refuse_pair(struct slot_proxy *proxy, struct pair *pair, int status, const char *why)
@@ -222,7 +256,7 @@ static void refuse_pair(struct slot_proxy *proxy, struct pair *pair, int status,
 	close_side(&pair->server);
 	pair->server.is_connecting = false;
 	move_pair(proxy, pair, PAIR_FAREWELL);
-	if (!put_out(&pair->client, (struct text){ answer.data, answer.size }))
+	if (!put_to_client(pair, (struct text){ answer.data, answer.size }) || !put_goodbye(pair))
 		close_pair(proxy, pair);
 	else if (!is_blocked(&pair->client))
 		shutdown(pair->client.fd, SHUT_WR);
@@ -298,6 +332,37 @@ static void take_from_client(struct slot_proxy *proxy, struct pair *pair, struct
 	}
 }
 
+static void take_sealed(struct slot_proxy *proxy, struct pair *pair, struct text bytes)
+{
+	int got = 0;
+
+	if (!slot_tls_receive(pair->tls, bytes)) {
+		close_pair(proxy, pair);
+		return;
+	}
+	while (!pair->is_closed && pair->stage != PAIR_FAREWELL &&
+	       (got = slot_tls_read(pair->tls, proxy->clear, PIECE_BYTES)) > 0)
+		take_from_client(proxy, pair, (struct text){ proxy->clear, (size_t)got });
+	if (pair->is_closed || pair->stage == PAIR_FAREWELL)
+		return;
+	if (!put_sealed(pair) || got < 0)
+		close_pair(proxy, pair);
+}
+
+/* The first byte tells TLS from HTTP. */
+static void take_any(struct slot_proxy *proxy, struct pair *pair, struct text bytes)
+{
+	if (!pair->has_spoken && proxy->settings.tls && bytes.data[0] == TLS_HANDSHAKE) {
+		pair->tls = slot_tls_begin(proxy->settings.tls);
+		pair->request.is_sealed = true;
+	}
+	pair->has_spoken = true;
+	if (pair->tls)
+		take_sealed(proxy, pair, bytes);
+	else
+		take_from_client(proxy, pair, bytes);
+}
+
 /* A client that has ended is gone: nobody waits for the answer. */
 static void client_event(struct slot_proxy *proxy, struct pair *pair, uint32_t events)
 {
@@ -321,7 +386,7 @@ static void client_event(struct slot_proxy *proxy, struct pair *pair, uint32_t e
 	if (got <= 0)
 		close_pair(proxy, pair);
 	else if (pair->stage != PAIR_FAREWELL)
-		take_from_client(proxy, pair, (struct text){ proxy->piece, (size_t)got });
+		take_any(proxy, pair, (struct text){ proxy->piece, (size_t)got });
 }
 
 static void finish_connect(struct slot_proxy *proxy, struct pair *pair)
@@ -345,7 +410,7 @@ static void finish_connect(struct slot_proxy *proxy, struct pair *pair)
 static void server_ended(struct slot_proxy *proxy, struct pair *pair)
 {
 	close_side(&pair->server);
-	if (!is_blocked(&pair->client)) {
+	if (!put_goodbye(pair) || !is_blocked(&pair->client)) {
 		close_pair(proxy, pair);
 		return;
 	}
@@ -377,7 +442,7 @@ static void server_event(struct slot_proxy *proxy, struct pair *pair, uint32_t e
 		return;
 	}
 	pair->is_answered = true;
-	if (!put_out(&pair->client, (struct text){ proxy->piece, (size_t)got }))
+	if (!put_to_client(pair, (struct text){ proxy->piece, (size_t)got }))
 		close_pair(proxy, pair);
 }
 
@@ -395,6 +460,7 @@ static void accept_clients(struct slot_proxy *proxy)
 		pair->client = (struct side){ .pair = pair, .fd = fd };
 		pair->server = (struct side){ .pair = pair, .fd = -1 };
 		pair->request.keys = &proxy->settings.keys;
+		pair->request.needs_tls = proxy->settings.tls_only;
 		pair->request.leases = proxy->settings.leases;
 		pair->request.paths = proxy->settings.paths;
 		pair->since_ms = clock_steady_ms();
@@ -427,7 +493,8 @@ static void free_closed(struct slot_proxy *proxy)
 {
 	while (proxy->closed) {
 		struct pair *pair = proxy->closed;
-		proxy->closed = pair->next;
+		INVARIANT(pair->is_closed && pair->next_closed != pair);
+		proxy->closed = pair->next_closed;
 		free(pair);
 	}
 }
@@ -501,6 +568,7 @@ struct slot_proxy *slot_proxy_new(const struct slot_proxy_settings *settings, st
 	proxy->settings = *settings;
 	proxy->listener.fd = settings->listener;
 	proxy->piece = memory_alloc(PIECE_BYTES);
+	proxy->clear = memory_alloc(PIECE_BYTES);
 	proxy->poll = epoll_create1(EPOLL_CLOEXEC);
 	raise_limit();
 	fcntl(settings->listener, F_SETFL, O_NONBLOCK);
@@ -510,6 +578,7 @@ struct slot_proxy *slot_proxy_new(const struct slot_proxy_settings *settings, st
 	else if (settings->network < 0 || enter_network(settings->network, error))
 		return proxy;
 	free(proxy->piece);
+	free(proxy->clear);
 	free(proxy);
 	return NULL;
 }

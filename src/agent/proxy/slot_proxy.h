@@ -3,6 +3,7 @@
 #define AGENT_PROXY_SLOT_PROXY_H
 
 #include "agent/proxy/slot_request.h"
+#include "agent/proxy/slot_tls.h"
 
 /* One for each slot, started by its keeper, so that no stream ends with the agent. The server
  * listens on loopback, where it can in a network namespace of its own; this process listens at the
@@ -13,6 +14,8 @@ struct slot_proxy_settings {
 	int listener; /* listens already, in the namespace of the node */
 	struct slot_keys keys;
 	const struct lease_keys *leases; /* NULL: leases have no keys of their own */
+	struct slot_tls *tls;            /* for clients that begin with it; NULL: nobody may */
+	bool tls_only;                   /* others are refused */
 	int network;                     /* the server's namespace; -1: the node's */
 	int64_t server_port;             /* on loopback there */
 	enum slot_paths paths;           /* that the key of clients opens */
@@ -25,11 +28,11 @@ struct slot_proxy;
 struct slot_proxy *slot_proxy_new(const struct slot_proxy_settings *settings, struct error *error);
 _Noreturn void slot_proxy_serve(struct slot_proxy *proxy);
 
-/* The program gpu-slot-proxy is started with PORT inference|all own|node, and with these files
- * open. */
+/* The program gpu-slot-proxy is started with PORT inference|all own|node any|tls, and with these
+ * files open. */
 enum slot_proxy_file {
 	SLOT_PROXY_LISTENER = 3,
-	SLOT_PROXY_KEYS,    /* a file with struct slot_keys */
+	SLOT_PROXY_KEYS, /* a file with struct slot_keys, and its certificate with the key in PEM */
 	SLOT_PROXY_LEASES,  /* a file with struct lease_keys */
 	SLOT_PROXY_READY,   /* gets a byte when requests may come */
 	SLOT_PROXY_NETWORK, /* the server's namespace, where it has its own */

@@ -12,7 +12,7 @@
 #include "agent/host/privileges.h"
 #include "agent/proxy/slot_proxy.h"
 
-enum { NOBODY = 65534 };
+enum { NOBODY = 65534, PEM_BYTES_MAX = 64 << 10 };
 
 /* It reads what strangers send: as root it would do so with everything the node has. */
 static bool give_up_privileges(void)
@@ -23,12 +23,20 @@ static bool give_up_privileges(void)
 	return privileges_seal();
 }
 
-static bool read_keys(struct slot_keys *keys)
+/* False with a reason, or without one where there are no keys. */
+static bool read_keys(struct slot_proxy_settings *settings, struct error *error)
 {
-	bool whole = pread(SLOT_PROXY_KEYS, keys, sizeof(*keys), 0) == sizeof(*keys);
+	struct slot_keys *keys = &settings->keys;
+	char pem[PEM_BYTES_MAX];
+	bool whole = pread(SLOT_PROXY_KEYS, keys, sizeof(*keys), 0) == sizeof(*keys) &&
+	             keys->client[SLOT_KEY_SIZE] == '\0' && keys->agent[SLOT_KEY_SIZE] == '\0';
+	ssize_t size = pread(SLOT_PROXY_KEYS, pem, sizeof(pem), sizeof(*keys));
 
 	close(SLOT_PROXY_KEYS);
-	return whole && keys->client[SLOT_KEY_SIZE] == '\0' && keys->agent[SLOT_KEY_SIZE] == '\0';
+	if (whole && size > 0)
+		settings->tls = slot_tls_new((struct text){ pem, (size_t)size }, error);
+	explicit_bzero(pem, sizeof(pem));
+	return whole && (size == 0 || settings->tls);
 }
 
 static int fail_begin(const char *reason)
@@ -38,19 +46,22 @@ static int fail_begin(const char *reason)
 	return 1;
 }
 
-static int run_slot_proxy(const char *port, const char *paths, const char *network)
+static int run_slot_proxy(const char *port, const char *paths, const char *network, const char *tls)
 {
 	struct slot_proxy_settings settings = {
 		.listener = SLOT_PROXY_LISTENER,
 		.network = strcmp(network, "own") == 0 ? SLOT_PROXY_NETWORK : -1,
 		.server_port = atoll(port),
+		.tls_only = strcmp(tls, "tls") == 0,
 		.paths = strcmp(paths, "all") == 0 ? SLOT_PATHS_ALL : SLOT_PATHS_INFERENCE,
 	};
 	struct error error = { 0 };
 
 	signal(SIGPIPE, SIG_IGN);
-	if (!read_keys(&settings.keys))
-		return fail_begin("the proxy of the slot was given no keys");
+	if (!read_keys(&settings, &error))
+		return fail_begin(error.code != ERROR_NONE
+		                      ? error.text
+		                      : "the proxy of the slot was given no keys");
 	settings.leases = lease_keys_map(SLOT_PROXY_LEASES);
 	close(SLOT_PROXY_LEASES);
 	if (!settings.leases)
@@ -75,8 +86,8 @@ static int run_slot_proxy(const char *port, const char *paths, const char *netwo
 
 int main(int argc, char **argv)
 {
-	if (argc == 4)
-		return run_slot_proxy(argv[1], argv[2], argv[3]);
+	if (argc == 5)
+		return run_slot_proxy(argv[1], argv[2], argv[3], argv[4]);
 	fprintf(stderr, "gpu-slot-proxy is started by gpu-keeper, one for each slot\n");
 	return 2;
 }

@@ -188,6 +188,8 @@ static bool may_pass(struct slot_request *request, const struct slot_head *head)
 		return refuse_head(
 		    request, 401,
 		    "this model is asked through a gateway, or with the key of a lease");
+	if (request->needs_tls && !request->is_sealed && !head->is_agent)
+		return refuse_head(request, 426, "this model is asked by TLS alone");
 	if (head->is_agent || request->paths == SLOT_PATHS_ALL || is_inference(head->path))
 		return true;
 	return refuse_head(request, 403, "this path of the model's server is not for requests");

@@ -29,6 +29,8 @@ struct slot_request {
 	const struct slot_keys *keys;
 	const struct lease_keys *leases; /* NULL: none */
 	enum slot_paths paths;
+	bool needs_tls, is_sealed; /* requests that came in the clear are refused, but the agent's
+	                            */
 	enum slot_request_stage {
 		SLOT_REQUEST_IN_HEAD,
 		SLOT_REQUEST_IN_LENGTH, /* `left` bytes to come */

@@ -144,6 +144,8 @@ void envelope_encode(struct buffer *buffer, const struct envelope *envelope)
 		slot_key.reservation_id = envelope->reservation_id;
 		slot_key.key = string_of(envelope->key, &arena);
 		slot_key.lease_keys = envelope->has_lease_keys;
+		slot_key.certificate_sha256 = string_of(envelope->certificate, &arena);
+		slot_key.tls_only = envelope->tls_only;
 		message.slot_key = &slot_key;
 		break;
 	case ENVELOPE_LEASE_KEYS:
@@ -360,6 +362,8 @@ static bool envelope_take_keys(struct envelope *envelope, const Agent__Envelope 
 		envelope->reservation_id = message->slot_key->reservation_id;
 		envelope->key = text_of(message->slot_key->key);
 		envelope->has_lease_keys = message->slot_key->lease_keys;
+		envelope->certificate = text_of(message->slot_key->certificate_sha256);
+		envelope->tls_only = message->slot_key->tls_only;
 	}
 	if (message->lease_keys) {
 		good = good && envelope_take_part(envelope, ENVELOPE_LEASE_KEYS);

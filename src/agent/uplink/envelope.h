@@ -107,7 +107,9 @@ struct envelope {
 	int64_t request_id, taken; /* OUTPUT_TAKEN, OUTPUT_STOP, INPUT_STOP */
 	int64_t reservation_id;    /* SLOT_KEY */
 	struct text key;
-	bool has_lease_keys; /* SLOT_KEY: leases on the slot have keys of their own */
+	struct text certificate; /* SLOT_KEY */
+	bool tls_only;           /* SLOT_KEY */
+	bool has_lease_keys;     /* SLOT_KEY: leases on the slot have keys of their own */
 	struct told_leases leases;
 };
 

@@ -42,6 +42,12 @@ struct run_settings {
 	int64_t port_first, port_last; /* that models are reached at */
 	const char *slot_proxy;        /* the program before servers of models */
 	bool slot_networks;            /* those have network namespaces of their own */
+	enum slot_tls_mode {
+		SLOT_TLS_OFFER, /* who asks a model may speak TLS; gateways do */
+		SLOT_TLS_REQUIRE,
+		SLOT_TLS_OFF,
+	} slot_tls;
+	const char *slot_cert_file, *slot_key_file; /* NULL: one that the agent makes */
 	struct output_limits output;
 	bool errors_apart;
 	const char *pod_cgroups; /* where the cgroups of pods are mounted */

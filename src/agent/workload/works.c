@@ -475,6 +475,8 @@ bool works_slot(const struct works *works, int64_t reservation_id, struct works_
 		                     .public_port = door->port,
 		                     .key = door->port > 0 ? door->keys.agent : NULL,
 		                     .client_key = door->port > 0 ? door->keys.client : NULL,
+		                     .certificate = door->certificate[0] ? door->certificate : NULL,
+		                     .tls_only = door->tls_only,
 		                     .health_path = process->plan.health_path,
 		                     .runtime = process->order->runtime,
 		                     .group = process->group };

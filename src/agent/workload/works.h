@@ -78,6 +78,8 @@ struct works_slot {
 	bool own_network; /* where it alone can listen */
 	int64_t public_port;
 	const char *key, *client_key; /* to be asked there; NULL: none is needed */
+	const char *certificate;      /* its SHA-256, for who speaks TLS there; NULL: nobody can */
+	bool tls_only;
 	const char *health_path;
 	int32_t runtime;     /* enum runtime */
 	struct cgroup group; /* its processes; belongs to the works */

@@ -12,6 +12,7 @@
 
 #include "agent/host/file.h"
 #include "agent/host/lease_keys.h"
+#include "agent/host/slot_certificate.h"
 #include "agent/keeper/input.h"
 #include "agent/keeper/keeper_proxy.h"
 #include "agent/keeper/sessions.h"
@@ -108,36 +109,62 @@ static int spec_file(const struct spec *spec)
 	return written ? above(fd) : -1;
 }
 
-/* A file in memory with the keys of a slot. */
-static int keys_file(const struct slot_keys *keys)
+/* A file in memory with the keys of a slot, and its certificate. */
+static int keys_file(const struct slot_keys *keys, const struct buffer *pem)
 {
 	int fd = memfd_create("keys", MFD_CLOEXEC);
 
-	if (fd >= 0 && write(fd, keys, sizeof(*keys)) == sizeof(*keys))
+	if (fd >= 0 && write(fd, keys, sizeof(*keys)) == sizeof(*keys) &&
+	    (pem->size == 0 || write(fd, pem->data, pem->size) == (ssize_t)pem->size))
 		return fd;
 	if (fd >= 0)
 		close(fd);
 	return -1;
 }
 
+/* What the slot shows to who speaks TLS; nothing where nobody is to. */
+static bool read_certificate(const struct works *works, struct slot_certificate *certificate,
+                             struct error *error)
+{
+	const struct run_settings *run = &works->settings.run;
+
+	*certificate = (struct slot_certificate){ 0 };
+	if (run->slot_tls == SLOT_TLS_OFF)
+		return true;
+	if (run->slot_cert_file)
+		return slot_certificate_read(run->slot_cert_file, run->slot_key_file, certificate,
+		                             error);
+	char *path = file_path("%s/slot-certificate.pem", works->settings.state_directory);
+	bool good = slot_certificate_own(path, certificate, error);
+	free(path);
+	return good;
+}
+
 /* A slot is reached at this socket alone, and only with a key. */
 static bool open_door(struct work_process *process, struct keeper_files *files, struct error *error)
 {
 	struct slot_door *door = &process->plan.door;
+	struct slot_certificate certificate;
 
 	const struct run_plan *plan = &process->plan;
 	files->listener = above(slot_listener_open(
 	    &process->works->settings.run, plan->spec.own_network ? 0 : plan->port, door, error));
 	if (files->listener < 0)
 		return false;
+	if (!read_certificate(process->works, &certificate, error))
+		return false;
+	memcpy(door->certificate, certificate.fingerprint, sizeof(door->certificate));
 	door->own_network = process->plan.spec.own_network;
+	door->tls_only = process->plan.spec.tls_only =
+	    process->works->settings.run.slot_tls == SLOT_TLS_REQUIRE;
 	char *path = works_door_path(process->works, process->reservation_id);
 	char *leases = works_leases_path(process->works, process->reservation_id);
 	bool written = slot_door_write(path, door, error) &&
 	               (files->leases = above(lease_keys_make(leases, error))) >= 0;
 	free(path);
 	free(leases);
-	files->keys = written ? above(keys_file(&door->keys)) : -1;
+	files->keys = written ? above(keys_file(&door->keys, &certificate.pem)) : -1;
+	slot_certificate_free(&certificate);
 	return files->keys >= 0 || error->code != ERROR_NONE ||
 	       error_set(error, ERROR_UNAVAILABLE, "cannot make a file in memory: %s",
 	                 strerror(errno));

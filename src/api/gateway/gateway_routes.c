@@ -87,7 +87,7 @@ static Gateway__Slot *draw_slot(struct drawer *drawer, const struct slot_record 
 	Gateway__Slot *slot = arena_alloc(&drawer->arena, sizeof(*slot));
 	const struct service *service = drawer->peer->gateways->service;
 	int64_t now_ms = service_time_ms(service);
-	bool follows = false;
+	bool follows = false, tls_only;
 
 	gateway__slot__init(slot);
 	slot->slot_id = record->id;
@@ -97,6 +97,10 @@ static Gateway__Slot *draw_slot(struct drawer *drawer, const struct slot_record 
 	    drawer,
 	    node ? agents_slot_key(service->agents, node->name, record->id, &follows) : NULL);
 	slot->key_follows = follows;
+	slot->certificate_sha256 =
+	    text_in(drawer, node ? agents_slot_certificate(service->agents, node->name, record->id,
+	                                                   &tls_only)
+	                         : NULL);
 	slot->share = places_share(drawer->peer, record->id);
 	if (record->state == SLOT_STOPPING || record->closing_for != 0 || record->evicted ||
 	    (node && node->draining))

@@ -11,10 +11,26 @@
 enum { WAIT_MS_MAX = 10 * 60 * 1000 };
 #define LEASE_MS_MAX INT64_C(86400000)
 
+/* Nodes announce addresses that begin with http://. */
+static void put_address(struct json_writer *json, const struct lease *lease, bool tls_only)
+{
+	static const char plain[] = "http://";
+	struct buffer address = { 0 };
+
+	if (lease->slot_id == 0 || !tls_only ||
+	    strncmp(lease->address, plain, sizeof(plain) - 1) != 0) {
+		json_put_string(json, "address", lease->slot_id > 0 ? lease->address : NULL);
+		return;
+	}
+	buffer_print(&address, "https://%s", lease->address + sizeof(plain) - 1);
+	json_put_string(json, "address", address.data);
+	buffer_free(&address);
+}
+
 void leases_answer(const struct lease *lease, struct request *request, int status)
 {
 	struct catalogue *catalogue = service_catalogue(request->service);
-	bool follows = false;
+	bool follows = false, tls_only = false;
 
 	struct json_writer *json = request_object(request);
 	json_put_id(json, "lease_id", ID_LEASE, lease->id);
@@ -29,9 +45,14 @@ void leases_answer(const struct lease *lease, struct request *request, int statu
 	    lease->key[0] ? lease->key
 	    : node ? agents_slot_key(request->service->agents, node->name, lease->slot_id, &follows)
 		   : NULL;
+	const char *certificate =
+	    node ? agents_slot_certificate(request->service->agents, node->name, lease->slot_id,
+	                                   &tls_only)
+		 : NULL;
 	catalogue_unlock(catalogue);
-	json_put_string(json, "address", lease->slot_id > 0 ? lease->address : NULL);
+	put_address(json, lease, tls_only);
 	json_put_string(json, "key", key);
+	json_put_string(json, "certificate_sha256", certificate);
 	json_put_moment(json, "expires_at", lease->slot_id > 0 ? lease->until_ms : 0);
 	json_close(json);
 	request_answer_json(request, status);

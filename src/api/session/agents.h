@@ -83,6 +83,10 @@ int64_t agents_slot_active(const struct agents *agents, const char *node, int64_
 enum { SLOT_KEY_BYTES_MAX = 127 };
 const char *agents_slot_key(const struct agents *agents, const char *node, int64_t slot_id,
                             bool *follows);
+/* SHA-256 of the certificate that the slot shows, hexadecimal; NULL: it speaks no TLS. `*tls_only`:
+ * it speaks nothing else. Valid until the node's next message. */
+const char *agents_slot_certificate(const struct agents *agents, const char *node, int64_t slot_id,
+                                    bool *tls_only);
 
 /* The key of a lease on a slot, which the node is told now and whenever it connects again. */
 struct agents_lease {

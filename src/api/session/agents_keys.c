@@ -8,11 +8,12 @@
 #include "base/clock.h"
 #include "base/memory.h"
 
-enum { KEYS_LEAST = 64 };
+enum { KEYS_LEAST = 64, CERTIFICATE_DIGITS = 64 };
 
 struct slot_key {
 	int64_t slot_id;
-	bool has_lease_keys;
+	bool has_lease_keys, tls_only;
+	char certificate[CERTIFICATE_DIGITS + 1];
 	char text[SLOT_KEY_BYTES_MAX + 1];
 };
 
@@ -49,9 +50,17 @@ static bool is_key(const char *text)
 	return size > 0 && size <= SLOT_KEY_BYTES_MAX;
 }
 
+static bool is_certificate(const char *text)
+{
+	return strlen(text) == CERTIFICATE_DIGITS &&
+	       strspn(text, "0123456789abcdef") == CERTIFICATE_DIGITS;
+}
+
 void agents_take_key(struct agents_node *node, const Agent__SlotKey *told)
 {
 	const struct agents_settings *settings = &node->agents->settings;
+	const char *certificate =
+	    is_certificate(told->certificate_sha256) ? told->certificate_sha256 : "";
 
 	if (!is_key(told->key) || told->reservation_id <= 0)
 		return;
@@ -62,10 +71,13 @@ void agents_take_key(struct agents_node *node, const Agent__SlotKey *told)
 		array_reserve(node->keys, node->key_capacity, node->key_count + 1);
 		key = &node->keys[node->key_count++];
 		*key = (struct slot_key){ .slot_id = told->reservation_id };
-	} else if (strcmp(key->text, told->key) == 0 && key->has_lease_keys == told->lease_keys) {
+	} else if (strcmp(key->text, told->key) == 0 && key->has_lease_keys == told->lease_keys &&
+	           key->tls_only == told->tls_only && strcmp(key->certificate, certificate) == 0) {
 		return;
 	}
 	key->has_lease_keys = told->lease_keys;
+	key->tls_only = told->tls_only;
+	memcpy(key->certificate, certificate, strlen(certificate) + 1);
 	memcpy(key->text, told->key, strlen(told->key) + 1);
 	if (settings->slots_changed)
 		settings->slots_changed(settings->context);
@@ -79,6 +91,15 @@ const char *agents_slot_key(const struct agents *agents, const char *node, int64
 
 	*follows = of && !key && !session_is_synced(of->session);
 	return key ? key->text : NULL;
+}
+
+const char *agents_slot_certificate(const struct agents *agents, const char *node, int64_t slot_id,
+                                    bool *tls_only)
+{
+	const struct slot_key *key = find_key(node ? agents_find(agents, node) : NULL, slot_id);
+
+	*tls_only = key && key->tls_only;
+	return key && key->certificate[0] ? key->certificate : NULL;
 }
 
 bool agents_slot_has_lease_keys(const struct agents *agents, const char *node, int64_t slot_id)

@@ -32,6 +32,7 @@ static void slot_free(struct gateway_slot *slot)
 {
 	free(slot->address);
 	free(slot->key);
+	free(slot->certificate);
 	free(slot);
 }
 
@@ -150,6 +151,8 @@ static void take_slot(struct names *names, const Gateway__Slot *said, int64_t no
 	set_text(&slot->address, said->address);
 	if (!keeps_key)
 		set_text(&slot->key, said->key);
+	if (!keeps_key)
+		set_text(&slot->certificate, said->certificate_sha256);
 	slot->state = (enum slot_state)said->state;
 	if (said->key_follows && !keeps_key && slot->state == SLOT_IS_READY)
 		slot->state = SLOT_IS_LOADING;

@@ -18,6 +18,7 @@ struct gateway_slot {
 	int64_t id;
 	struct gateway_model *model;
 	char *address, *key; /* http://HOST:PORT; empty: none */
+	char *certificate;   /* that it shows: SHA-256, hexadecimal; empty: no TLS */
 	enum slot_state state;
 	int64_t share, ready_ms;  /* ready_ms: when it is expected to be */
 	int64_t requests, tokens; /* in flight there, ours */

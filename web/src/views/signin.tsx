@@ -1,8 +1,26 @@
 // signin.tsx - asks for a token
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
+import { get } from "../api";
 import { Wrong } from "../parts/common";
 import { go, route } from "../route";
-import { signIn } from "../state";
+import { rememberPage, signIn } from "../state";
+import type { Login } from "../types";
+
+/** The way by the provider of single sign-on, if there is one. */
+function Provider() {
+  const [login, setLogin] = useState<Login | null>(null);
+  useEffect(() => {
+    get<Login>("/login").then(setLogin, () => setLogin(null));
+  }, []);
+  if (!login?.browser) return null;
+  return (
+    <p>
+      <a class="button primary" href="/api/v1/login/start" onClick={rememberPage}>
+        Sign in with {login.provider}
+      </a>
+    </p>
+  );
+}
 
 export function SignIn() {
   const [text, setText] = useState("");
@@ -21,6 +39,7 @@ export function SignIn() {
   return (
     <form class="card signin" onSubmit={submit}>
       <h1>Sign in</h1>
+      <Provider />
       <p>
         Use an API token. An administrator creates one with <code>gpu-cli token create</code>. Tabs
         of this browser share it until the last one is closed.
