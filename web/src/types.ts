@@ -133,6 +133,7 @@ export interface Model {
   ready_slots: number;
   coming_slots: number;
   stopping_slots: number;
+  asleep_slots: number;
   active_requests: number;
   waiting_requests: number;
   places: number;
@@ -242,7 +243,7 @@ export interface Event {
 
 export interface Session {
   name: string;
-  role: "admin" | "tenant" | "viewer";
+  role: "admin" | "tenant" | "tenant_admin" | "viewer";
   tenant_id: string | null;
   tenant: string | null;
   /** Signed in by the provider: the session is in a cookie. */

@@ -24,6 +24,7 @@ static const char *const sslmodes[] = { "disable",   "allow",       "prefer", "r
 static const char *const runtimes[] = { "auto", "none", "docker", "podman", "containerd", NULL };
 /* In the order of enum forwarded_header. */
 static const char *const forwarded_headers[] = { "none", "x-forwarded-for", "forwarded", NULL };
+static const char *const job_changers[] = { "tenant", "owner", NULL };
 static const char *const smtp_securities[] = { "starttls", "tls", "plain", NULL };
 
 #define AT(section, key) #section, #key
@@ -182,6 +183,8 @@ const struct setting settings[] = {
 	TEXT_OF(auth, jwt_audience, "", true, "The `aud` that a token must have; empty is any")
 	TEXT_OF(auth, jwt_issuer, "", true, "The `iss` that a token must have; empty is any")
 
+	WORD(auth, job_changes, job_changers, "tenant", true, "Who may cancel a job, change it or write to its standard input: everybody of its tenant and of those above it (`tenant`), or only the user who submitted it and administrators, also of the tenant (`owner`)")
+
 	TEXT_OF(oidc, issuer, "", false, "The address of a provider of OpenID Connect, by which people sign in; empty is none. https://, or http:// on this machine")
 	TEXT_OF(oidc, name, "single sign-on", false, "What the dashboard calls the provider")
 	TEXT_OF(oidc, client_id, "", false, "What the provider calls this service")
@@ -221,7 +224,7 @@ const struct setting settings[] = {
 	LIST(kubernetes, tenants, false, "Which namespaces may use which tenants, each `NAMESPACE=TENANT`; the first of a namespace is its default. A namespace that is not listed uses the tenant of its own name")
 	TEXT_OF(kubernetes, default_tenant, "", false, "Tenant of namespaces that have no other; if empty, their pods wait")
 	FLAG(kubernetes, kai_queues, "false", false, "Whether the labels `kai.scheduler/queue` and `runai/queue` name tenants that every namespace may use")
-	INTEGER(kubernetes, force_release_ms, 0, DAY_MS, "30000", false, "A pod that was deleted by force counts as running for this long, and longer while its node is not ready")
+	INTEGER(kubernetes, force_release_ms, 0, DAY_MS, "60000", false, "A pod that was deleted by force counts as running for this long, and longer while its node is not ready")
 	INTEGER(kubernetes, replace_ms, 0, DAY_MS, "300000", false, "An evicted pod keeps its place in the queue for this long, for the pod that its controller makes instead")
 	INTEGER(kubernetes, webhook_port, 0, 65535, "0", false, "Port on which an API server asks about pods before it takes them, over TLS; 0 is off")
 	TEXT_OF(kubernetes, webhook_host, "", false, "Name or address by which the API server reaches that port: the certificate that the scheduler makes names it")
