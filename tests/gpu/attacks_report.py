@@ -109,6 +109,7 @@ def attack(cluster, meter, name, settle):
         cluster.ask("DELETE", f"/api/v1/jobs/{job}")
     ended = cluster.state(job, "completed", "failed", "cancelled")
     settle(base)
+    time.sleep(0.1)  # the meter looks once more
     seen = Seen(meter, noticed_at, ended["state"], ended["message"] or "")
     (OUT / "attacks.txt").open("a").write(
         f"== {name}: {ended['state']} {ended['exit_code']}: {ended['message']}\n"

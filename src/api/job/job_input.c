@@ -3,12 +3,11 @@
 #include <stdlib.h>
 
 #include "api/job/job_payload.h"
+#include "api/job/job_place.h"
 #include "api/job/jobs.h"
 #include "api/service/service_state.h"
 #include "api/text/ids.h"
 #include "base/memory.h"
-
-enum { NODE_NAME_MAX = 256 };
 
 /* The request is ours until the answer of the node, or until the client is gone. */
 struct job_input {
@@ -31,25 +30,6 @@ static bool read_input_query(const struct request *request, struct job_input *wa
 	       query_flag(query, "end", false, &wanted->end, error);
 }
 
-static void find_input_place(struct catalogue *catalogue, const struct catalogue_job *job,
-                             struct job_input *wanted)
-{
-	for (size_t i = 0; i < job->task_count; i++) {
-		const struct task_record *task = job->tasks[i];
-		if (task->place != wanted->task || task->state != TASK_RUNNING)
-			continue;
-		const struct reservation_record *reservation =
-		    catalogue_get(catalogue, RECORD_RESERVATION, task->reservation_id, 0);
-		const struct node_record *node =
-		    reservation ? catalogue_get(catalogue, RECORD_NODE, reservation->node_id, 0)
-				: NULL;
-		if (!node)
-			continue;
-		wanted->reservation_id = reservation->id;
-		snprintf(wanted->node, sizeof(wanted->node), "%s", node->name);
-	}
-}
-
 /* False where the job is not in memory. */
 static bool find_task(struct job_input *wanted)
 {
@@ -65,7 +45,8 @@ static bool find_task(struct job_input *wanted)
 		    job_payload_text(job.job->payload, TEXT("standard_input"), &arena);
 		wanted->tenant_id = job.job->tenant_id;
 		wanted->reads = tasks.size > 0 && (wanted->task == 0 || text_is(tasks, "all"));
-		find_input_place(catalogue, &job, wanted);
+		wanted->reservation_id =
+		    job_place_find(catalogue, &job, wanted->task, wanted->node);
 	}
 	catalogue_unlock(catalogue);
 	arena_free(&arena);

@@ -3,12 +3,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "api/job/job_place.h"
 #include "api/job/jobs.h"
 #include "api/service/service_state.h"
 #include "api/text/ids.h"
 #include "store/archive.h"
 
-enum { EVENTS_MAX = 10000, NODE_NAME_MAX = 256 };
+enum { EVENTS_MAX = 10000 };
 
 /* `call` is ours until the answer has ended. What the client does not take yet is in
  * `pending`, and the node is paused meanwhile. */

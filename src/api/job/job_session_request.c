@@ -156,26 +156,6 @@ struct session_place {
 	bool is_own; /* the job is of who asks */
 };
 
-static void find_task_place(struct catalogue *catalogue, const struct catalogue_job *job,
-                            struct session_request *wanted)
-{
-	for (size_t i = 0; i < job->task_count; i++) {
-		const struct task_record *task = job->tasks[i];
-		if (task->place != wanted->task || task->state != TASK_RUNNING)
-			continue;
-		const struct reservation_record *reservation =
-		    catalogue_get(catalogue, RECORD_RESERVATION, task->reservation_id, 0);
-		const struct node_record *node =
-		    reservation ? catalogue_get(catalogue, RECORD_NODE, reservation->node_id, 0)
-				: NULL;
-		if (!node)
-			continue;
-		wanted->options.reservation_id = reservation->id;
-		snprintf(wanted->node, sizeof(wanted->node), "%s", node->name);
-		wanted->options.node = wanted->node;
-	}
-}
-
 static bool find_session_place(struct request *request, struct session_request *wanted,
                                struct session_place *place)
 {
@@ -188,7 +168,9 @@ static bool find_session_place(struct request *request, struct session_request *
 	if (found) {
 		place->tenant_id = job.job->tenant_id;
 		place->is_own = *user && strcmp(job.job->user, user) == 0;
-		find_task_place(catalogue, &job, wanted);
+		wanted->options.reservation_id =
+		    job_place_find(catalogue, &job, wanted->task, wanted->node);
+		wanted->options.node = wanted->node;
 	}
 	catalogue_unlock(catalogue);
 	return found;

@@ -3,16 +3,17 @@
 #ifndef API_JOB_JOB_SESSION_REQUEST_H
 #define API_JOB_JOB_SESSION_REQUEST_H
 
+#include "api/job/job_place.h"
 #include "api/request/request.h"
 #include "api/session/agents.h"
 
-enum { SESSION_ID_BYTES = 24, SESSION_NODE_BYTES = 256 };
+enum { SESSION_ID_BYTES = 24 };
 
 /* In the arena of its request, as is all that `options` points to. */
 struct session_request {
 	int64_t job_id, task;
 	char id[SESSION_ID_BYTES + 1];
-	char node[SESSION_NODE_BYTES];
+	char node[NODE_NAME_MAX];
 	const char *object, *detail; /* for the audit log */
 	struct agents_channel_options options;
 };
