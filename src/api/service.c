@@ -185,10 +185,11 @@ static bool has_access(const struct identity *identity, enum access access)
 	case ACCESS_ANYONE:
 		return true;
 	case ACCESS_READ:
-		return identity->role == ROLE_ADMIN || identity->role == ROLE_TENANT ||
-		       identity->role == ROLE_VIEWER;
+		return identity_may_change(identity) || identity->role == ROLE_VIEWER;
 	case ACCESS_CHANGE:
 		return identity_may_change(identity);
+	case ACCESS_MANAGE:
+		return identity_may_manage(identity);
 	case ACCESS_AGENT:
 		return identity->role == ROLE_AGENT || identity->role == ROLE_ADMIN;
 	case ACCESS_GATEWAY:
@@ -207,6 +208,8 @@ static const char *needed_role(enum access access)
 		return "an administrator";
 	case ACCESS_CHANGE:
 		return "an administrator or a tenant";
+	case ACCESS_MANAGE:
+		return "an administrator, or one of a tenant";
 	case ACCESS_AGENT:
 		return "a token with the role 'agent'";
 	case ACCESS_GATEWAY:
@@ -503,6 +506,7 @@ bool service_reload(struct service *service, const struct service_settings *sett
 	service->settings.allow_private_webhooks = settings->allow_private_webhooks;
 	service->settings.session_idle_ms = settings->session_idle_ms;
 	service->settings.job_recipients = settings->job_recipients;
+	service->settings.owners_only = settings->owners_only;
 	set_recipients(service, settings);
 	agents_advise(service->agents, &settings->advice);
 	return true;

@@ -7,8 +7,8 @@
 
 extern const struct cli_command submit_command, run_command, list_command, get_command,
     logs_command, why_command, queue_command;
-extern const struct cli_command resubmit_command, clone_command, whoami_command, audit_command,
-    events_command;
+extern const struct cli_command resubmit_command, clone_command, edit_command, whoami_command,
+    audit_command, events_command;
 extern const struct cli_command exec_command, attach_command, forward_command, notebook_command;
 extern const struct cli_command cancel_command, hold_command, release_command, requeue_command,
     suspend_command, priority_command;

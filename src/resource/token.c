@@ -2,7 +2,7 @@
 #include "resource/table.h"
 
 static const struct words role_words =
-    WORDS("admin", "tenant", "viewer", "agent", "gateway", "inference");
+    WORDS("admin", "tenant", "viewer", "agent", "gateway", "inference", "tenant_admin");
 
 /* clang-format off */
 static const struct resource_field token_fields[] = {

@@ -7,7 +7,7 @@ FIELD(token, .label = "Token", .help = "The token itself, shown once", .kind = V
 	.empty = EMPTY_OMITTED)
 FIELD(role, .label = "Role", .help = "What it may do", .kind = VALUE_WORD, .words = &role_words,
 	.initial = "\"tenant\"", .setter = SET_AT_CREATION,
-	.option = { .name = "--role", .letter = "-r", .argument = "ROLE", .help = "admin, tenant, viewer, agent, gateway or inference (default: tenant)" })
+	.option = { .name = "--role", .letter = "-r", .argument = "ROLE", .help = "admin, tenant, tenant_admin, viewer, agent, gateway or inference (default: tenant)" })
 FIELD(tenant_id, .label = "Tenant", .help = "The tenant that it is bound to", .kind = VALUE_ID,
 	.refers = "tenant", .also = ALSO_NAME, .empty = EMPTY_NULL, .setter = SET_AT_CREATION,
 	.option = { .absent = "a global option: --tenant-id" })

@@ -168,9 +168,9 @@ static int run_repair(const struct options *options, struct config *config)
 
 static bool read_role(const char *text, enum role *role)
 {
-	static const char *const words[] = { "admin", "tenant",  "viewer",
-		                             "agent", "gateway", "inference" };
-	for (int i = 0; i < 6; i++)
+	static const char *const words[] = { "admin",   "tenant",    "viewer",      "agent",
+		                             "gateway", "inference", "tenant_admin" };
+	for (int i = 0; i < 7; i++)
 		if (strcmp(text, words[i]) == 0) {
 			*role = (enum role)i;
 			return true;
@@ -215,8 +215,8 @@ static bool describe_token(const struct options *options, struct gate_token *tok
 	if (!read_role(options->role ? options->role : "admin", &token->identity.role))
 		return error_set(
 		    error, ERROR_INVALID,
-		    "--role is '%.40s': it may be admin, tenant, viewer, agent, gateway or "
-		    "inference",
+		    "--role is '%.40s': it may be admin, tenant, tenant_admin, viewer, agent, "
+		    "gateway or inference",
 		    options->role);
 	if (options->tenant)
 		token->identity.tenant_id = read_id(options->tenant, "tenant-");
@@ -224,8 +224,10 @@ static bool describe_token(const struct options *options, struct gate_token *tok
 		return error_set(error, ERROR_INVALID,
 		                 "--tenant-id is '%.40s': write its id, such as tenant-3",
 		                 options->tenant);
-	if (token->identity.role == ROLE_TENANT && token->identity.tenant_id == 0)
-		return error_set(error, ERROR_INVALID, "--role tenant needs --tenant-id ID");
+	if ((token->identity.role == ROLE_TENANT || token->identity.role == ROLE_TENANT_ADMIN) &&
+	    token->identity.tenant_id == 0)
+		return error_set(error, ERROR_INVALID, "--role %.40s needs --tenant-id ID",
+		                 options->role);
 	if (token->identity.role == ROLE_ADMIN && token->identity.tenant_id != 0)
 		return error_set(error, ERROR_INVALID,
 		                 "an administrator belongs to no tenant: say --role tenant");

@@ -46,9 +46,10 @@ static const struct option table[] = {
 	       ACTION_FLAG(describe_metrics)),
 	OPTION("--yes", NULL, NULL, "restore, repair: do it",
 	       STORES_FLAG(struct command_line, options.yes)),
-	OPTION("--role", NULL, "ROLE",
-	       "token create: admin, tenant, viewer, agent, gateway, inference; admin",
-	       OPTIONS_TEXT(role)),
+	OPTION(
+	    "--role", NULL, "ROLE",
+	    "token create: admin, tenant, tenant_admin, viewer, agent, gateway, inference; admin",
+	    OPTIONS_TEXT(role)),
 	OPTION("--tenant-id", NULL, "ID", "token create: the tenant", OPTIONS_TEXT(tenant)),
 	OPTION("--node", NULL, "NAME", "token create: the node of an agent", OPTIONS_TEXT(node)),
 	OPTION("--note", NULL, "TEXT", "token create: what it is for", OPTIONS_TEXT(note)),

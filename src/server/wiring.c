@@ -176,6 +176,7 @@ static void make_service(struct wiring *wiring, const struct config *config)
 		.notify = &wiring->notify,
 		.metrics_path = config->metrics.path,
 		.login = make_login(wiring, config),
+		.owners_only = config->auth.job_changes == 1,
 	};
 }
 

@@ -194,3 +194,83 @@ def test_a_drained_node_can_be_waited_for_and_emptied(cli, cluster):
     cli("cancel", *holders)
     assert cli.run("drain", "no-such-node", "--wait").returncode == 3
     assert cli.run("drain", node, "--evict", "--deadline", "1h").returncode == 2
+
+
+def edited_by(cli, tmp_path, program):
+    """An editor that runs a program of sed on the file, and gpu-cli edit with it."""
+    editor = tmp_path / "editor"
+    editor.write_text(f"#!/bin/sh\nsed -i '{program}' \"$1\"\n")
+    editor.chmod(0o755)
+    return lambda *words: cli.run("edit", *words, VISUAL="", EDITOR=str(editor), TMPDIR=str(tmp_path))
+
+
+def files_of(tmp_path):
+    return list(tmp_path.glob("gpu-cli-edit-*.yaml"))
+
+
+def test_a_job_is_changed_in_an_editor(cli, cluster, tmp_path):
+    job = cli.submit("--name", "edited", "--hold", "--", "true")
+    done = edited_by(cli, tmp_path, "s/^priority: .*/priority: 123/")(job)
+    assert done.returncode == 0 and done.stdout == f"{job} changed\n", done
+    assert cluster.job(job)["priority"] == 123 and cluster.job(job)["held"]
+    same = edited_by(cli, tmp_path, "s/nothing/else/")(job)
+    assert same.returncode == 0 and same.stderr == "nothing was changed\n", same
+    emptied = edited_by(cli, tmp_path, "d")(job)
+    assert emptied.returncode == 0 and emptied.stderr == "nothing was changed\n", emptied
+    assert files_of(tmp_path) == []
+    assert edited_by(cli, tmp_path, "s/^held: .*/held: false/")(job).returncode == 0
+    cluster.await_state(job, "completed")
+
+
+def test_an_edit_that_is_refused_is_kept_in_its_file(cli, cluster, tmp_path):
+    job = cli.submit("--name", "kept", "--hold", "--", "true")
+    before = cluster.job(job)
+    for program, said in (("s/^priority: .*/priority: many/", "priority"), ("$a gpu_count: 4", "gpu_count is not a field"),
+                          ("s/^held: .*/held: 7/", "held must be"), ("s/^held:.*/held: [/", ":")):
+        refused = edited_by(cli, tmp_path, program)(job)
+        assert refused.returncode != 0 and said in refused.stderr, (program, refused)
+        kept = files_of(tmp_path)
+        assert len(kept) == 1 and f"Your changes are in {kept[0]}" in refused.stderr
+        kept[0].unlink()
+    failed = cli.run("edit", job, VISUAL="false", TMPDIR=str(tmp_path))
+    assert failed.returncode != 0 and "the editor 'false' failed" in failed.stderr
+    assert cluster.job(job)["priority"] == before["priority"] and cluster.job(job)["held"]
+    assert cli.run("edit").returncode == 2 and cli.run("edit", "node", "alpha").returncode == 2
+    assert cli.run("edit", "job-99999").returncode == 3
+    cli("cancel", job)
+
+
+def test_a_tenant_and_a_model_are_changed_in_an_editor(cli, cluster, tmp_path):
+    cli("create-tenant", "editors", "--max-gpus", "4", "--gpus", "1.5")
+    done = edited_by(cli, tmp_path, "s/^max_gpus: .*/max_gpus: null/; s/^email: .*/email: e@example.org/")("tenant", "editors")
+    assert done.returncode == 0, done
+    tenant = json.loads(cli("tenants", "editors", "-o", "json"))
+    assert (tenant["max_gpus"], tenant["email"], tenant["quota_gpus"]) == (None, "e@example.org", 1.5)
+    cli("models", "create", "edited", "-t", "editors", "--runtime", "vllm", "--gpu-memory", "10G", "--max", "2")
+    done = edited_by(cli, tmp_path, "s/^max_replicas: .*/max_replicas: 3/")("model", "edited")
+    assert done.returncode == 0, done
+    model = json.loads(cli("models", "get", "edited", "-o", "json"))
+    assert (model["max_replicas"], model["gpu_memory_mb"]) == (3, 10240)
+    cli("models", "delete", "edited")
+
+
+def test_records_are_listed_since_a_time(cli, cluster):
+    job = cli.submit("-t", "physics", "--hold", "--", "true")
+    cli("cancel", job)
+    assert json.loads(cli("audit", "--since", "1h", "-o", "json"))[0]["object"].endswith(job)
+    assert json.loads(cli("audit", "--since", "2000-01-01T00:00", "-o", "json"))
+    assert cli.run("audit", "--since", "2100-01-01T00:00").stderr == "no entries\n"
+    everything = json.loads(cli("events", job, "-o", "json"))
+    assert everything and json.loads(cli("events", job, "--since", "1d", "-o", "json")) == everything
+    assert json.loads(cli("events", job, "--since", "2100-01-01T00:00", "-o", "json")) == []
+    for command in (["audit"], ["events", job]):
+        assert cli.run(*command, "--since", "yesterday").returncode == 2
+
+
+def test_a_time_without_a_zone_is_local_and_said_so(cli, cluster):
+    done = cli.run("submit", "-t", "physics", "-o", "name", "--begin", "2035-01-31T12:00", "--", "true", TZ="America/New_York")
+    assert done.returncode == 0 and "--begin is local time: 2035-01-31T17:00:00" in done.stderr, done
+    job = done.stdout.strip()
+    assert cluster.job(job)["begin"].startswith("2035-01-31T17:00:00")
+    cli("cancel", job)
+    assert cli.run("submit", "-t", "physics", "--begin", "2035-02-30T12:00", "--", "true").returncode == 2

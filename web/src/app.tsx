@@ -6,7 +6,7 @@ import { figures } from "./cluster";
 import { plural } from "./format";
 import { Dialogs } from "./parts/dialog";
 import { pageAddress, route, subject } from "./route";
-import { isAdmin, mayChange, session, signOut, signedIn, trouble } from "./state";
+import { isAdmin, mayChange, mayManage, session, signOut, signedIn, trouble } from "./state";
 import { status } from "./stream";
 import { nextTheme, theme } from "./theme";
 import type { Figures } from "./types";
@@ -138,7 +138,7 @@ function Bar() {
         onClick={close}
         onKeyDown={(event) => event.key === "Escape" && close()}
       >
-        {[...PAGES, ...(isAdmin.value ? [TOKENS] : [])].map(([name, title]) => (
+        {[...PAGES, ...(mayManage.value ? [TOKENS] : [])].map(([name, title]) => (
           <a
             href={pageAddress(name)}
             aria-current={current === name ? "page" : undefined}

@@ -713,7 +713,7 @@ export interface Token {
   /** The token itself, shown once. */
   token?: string;
   /** What it may do. */
-  role: "admin" | "tenant" | "viewer" | "agent" | "gateway" | "inference";
+  role: "admin" | "tenant" | "viewer" | "agent" | "gateway" | "inference" | "tenant_admin";
   /** The tenant that it is bound to. */
   tenant_id: string | null;
   /** Of an agent: the only node that it speaks for. */

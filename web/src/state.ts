@@ -16,6 +16,10 @@ export const events = signal<Event[]>([]);
 export const now = signal(Date.now());
 
 export const mayChange = computed(() => session.value?.may_change ?? false);
+/** Changes tokens, and jobs of others: of all tenants, or of its own. */
+export const mayManage = computed(() =>
+  ["admin", "tenant_admin"].includes(session.value?.role ?? ""),
+);
 export const isAdmin = computed(() => session.value?.role === "admin");
 
 const EVENTS_KEPT = 200;

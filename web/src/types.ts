@@ -242,7 +242,7 @@ export interface Event {
 
 export interface Session {
   name: string;
-  role: "admin" | "tenant" | "viewer";
+  role: "admin" | "tenant" | "tenant_admin" | "viewer";
   tenant_id: string | null;
   tenant: string | null;
   /** Signed in by the provider: the session is in a cookie. */

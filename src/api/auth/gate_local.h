@@ -60,7 +60,7 @@ void gate_sign_in_end(struct gate *gate);
 bool gate_sign_in(struct gate *gate, const struct exchange *exchange, int64_t unix_ms,
                   struct identity *identity, struct gate_refusal *refusal);
 
-/* "admin", "tenant", "viewer", "agent", "gateway", "inference". */
+/* "admin", "tenant", "viewer", "agent", "gateway", "inference", "tenant_admin". */
 bool gate_role_read(const char *text, enum role *role);
 const char *gate_role_name(enum role role);
 /* Whether role and tenant go together. */

@@ -143,8 +143,8 @@ static bool identity_of_claims(const struct gate *gate, const struct jwt_claims 
 	*fault = FAULT_CLAIMS;
 	if (!gate_role_read(claims->role, &identity->role))
 		return error_set(error, ERROR_FORBIDDEN,
-		                 "'role' of the token is not admin, tenant, viewer, agent, gateway "
-		                 "or inference");
+		                 "'role' of the token is not admin, tenant, tenant_admin, viewer, "
+		                 "agent, gateway or inference");
 	if (!gate_find_tenant(gate, claims->tenant, &identity->tenant_id)) {
 		*fault = FAULT_TENANT;
 		return error_set(error, ERROR_FORBIDDEN,

@@ -31,7 +31,7 @@ bool group_rule_read(const char *text, struct group_rule *rule, struct error *er
 	    rule->role == ROLE_GATEWAY)
 		return error_set(error, ERROR_INVALID,
 		                 "'%.80s' has a role that people cannot have: it is admin, "
-		                 "tenant, viewer or inference",
+		                 "tenant, tenant_admin, viewer or inference",
 		                 text);
 	const struct identity identity = { .role = rule->role, .tenant_id = *tenant ? 1 : 0 };
 	if (!gate_identity_check(&identity, error))

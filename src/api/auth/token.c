@@ -12,8 +12,8 @@
 
 enum { SECRET_BYTES = 32, ID_BYTES = 6 };
 
-static const char *const roles[] = { "admin",   "tenant",    "viewer", "agent",
-	                             "gateway", "inference", NULL };
+static const char *const roles[] = { "admin",   "tenant",    "viewer",       "agent",
+	                             "gateway", "inference", "tenant_admin", NULL };
 
 bool gate_role_read(const char *text, enum role *role)
 {
@@ -32,7 +32,8 @@ const char *gate_role_name(enum role role)
 
 bool gate_identity_check(const struct identity *identity, struct error *error)
 {
-	if ((identity->role == ROLE_TENANT || identity->role == ROLE_INFERENCE) &&
+	if ((identity->role == ROLE_TENANT || identity->role == ROLE_TENANT_ADMIN ||
+	     identity->role == ROLE_INFERENCE) &&
 	    identity->tenant_id == 0)
 		return error_set(error, ERROR_INVALID, "the role '%s' needs a tenant",
 		                 gate_role_name(identity->role));

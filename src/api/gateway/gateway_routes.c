@@ -207,8 +207,7 @@ void routes_tell(struct gateway_peer *peer)
 
 static bool may_ask(const struct identity *identity)
 {
-	return identity->role == ROLE_ADMIN || identity->role == ROLE_TENANT ||
-	       identity->role == ROLE_INFERENCE;
+	return identity_may_change(identity) || identity->role == ROLE_INFERENCE;
 }
 
 static bool token_is_exhausted(const struct gateways *gateways, const struct gate_token *token)

@@ -1,5 +1,6 @@
 /* grpc_submit.c - SubmitJob and CancelJob: the rules are those of REST */
 #include "api/grpc/grpc_local.h"
+#include "api/job/job_look_up.h"
 #include "api/job/jobs.h"
 #include "api/text/ids.h"
 #include "api/text/resource_message.h"
@@ -87,6 +88,8 @@ void grpc_cancel_job(struct request *request)
 		request_reject(request, ERROR_NOT_FOUND, "there is no job %.60s", message->job_id);
 		return;
 	}
+	if (!job_is_changeable(request, id))
+		return;
 	request->engine.command.kind = COMMAND_CANCEL;
 	request->engine.command.id = id;
 	grpc_command(request, "/api/v1/jobs/", message->job_id, on_cancelled);

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "api/job/job_look_up.h"
 #include "api/job/job_payload.h"
 #include "api/job/job_place.h"
 #include "api/job/jobs.h"
@@ -119,6 +120,8 @@ void jobs_input(struct request *request)
 		request_unknown(request, "job", segment);
 		return;
 	}
+	if (!job_is_changeable(request, wanted.job_id))
+		return;
 	if (!wanted.reads)
 		request_refuse(request, 409, "conflict",
 		               "task %lld has no standard input: submit the job with "

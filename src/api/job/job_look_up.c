@@ -19,6 +19,26 @@ bool job_in_memory(struct request *request, int64_t id, int64_t *tenant_id)
 	return found;
 }
 
+bool job_is_changeable(struct request *request, int64_t id)
+{
+	struct catalogue *catalogue = service_catalogue(request->service);
+	const char *user = identity_user(&request->identity);
+	struct catalogue_job job;
+
+	if (!request->service->settings.owners_only || identity_may_manage(&request->identity))
+		return true;
+	catalogue_lock(catalogue);
+	bool is_own =
+	    *user && catalogue_job(catalogue, id, &job) && strcmp(job.job->user, user) == 0;
+	catalogue_unlock(catalogue);
+	if (!is_own)
+		request_refuse(request, 403, "forbidden",
+		               "only the user who submitted job-%lld and administrators of its "
+		               "tenant may change it (auth.job_changes)",
+		               (long long)id);
+	return is_own;
+}
+
 const char *job_why_line(struct engine_request *engine, struct sched *sched, int64_t id)
 {
 	struct error error;

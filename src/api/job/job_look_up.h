@@ -31,6 +31,9 @@ void job_look_up(struct request *request, const struct job_look_up *look_up);
 /* Finds a job in the archive alone, and writes nothing. */
 void job_look_up_archived(struct request *request, const struct job_look_up *look_up);
 
+/* True if who asks may change the job of its tenant: see auth.job_changes. Otherwise the request is
+ * answered. */
+bool job_is_changeable(struct request *request, int64_t id);
 /* Whether the job is in memory, and whose it is: 0 if the caller may not see it. */
 bool job_in_memory(struct request *request, int64_t id, int64_t *tenant_id);
 

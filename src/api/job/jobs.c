@@ -268,6 +268,8 @@ static void jobs_change(struct request *request, enum command_kind kind,
 		request_unknown(request, "job", request_segment(request, 3));
 		return;
 	}
+	if (!job_is_changeable(request, id))
+		return;
 	request->engine.command.kind = kind;
 	if (kind == COMMAND_REPRIORITISE)
 		request->engine.command.reprioritise.id = id;

@@ -13,6 +13,8 @@ enum role {
 	ROLE_AGENT,     /* a node: AgentService alone, and only as the node it is named after */
 	ROLE_GATEWAY,   /* a gateway: GatewayService alone, and only under its name */
 	ROLE_INFERENCE, /* asks models by a gateway, for its tenant, and nothing else */
+	/* Like ROLE_TENANT, and changes all jobs and tokens of its tenant and those below it. */
+	ROLE_TENANT_ADMIN,
 };
 
 /* What an identity was established by, so that the gate can tell later whether it still
@@ -48,7 +50,13 @@ static inline int64_t identity_viewer(const struct identity *identity)
 /* True if it may change anything. */
 static inline bool identity_may_change(const struct identity *identity)
 {
-	return identity->role == ROLE_ADMIN || identity->role == ROLE_TENANT;
+	return identity->role == ROLE_ADMIN || identity->role == ROLE_TENANT ||
+	       identity->role == ROLE_TENANT_ADMIN;
+}
+/* True if it may change what others of its tenant, or of any, made. */
+static inline bool identity_may_manage(const struct identity *identity)
+{
+	return identity->role == ROLE_ADMIN || identity->role == ROLE_TENANT_ADMIN;
 }
 
 #endif

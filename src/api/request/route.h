@@ -10,6 +10,7 @@ enum access {
 	ACCESS_ANYONE, /* without sign-in */
 	ACCESS_READ,   /* administrators, tenants and viewers */
 	ACCESS_CHANGE, /* administrators and tenants */
+	ACCESS_MANAGE, /* administrators, also of tenants */
 	ACCESS_ADMIN,
 	ACCESS_AGENT,     /* nodes, and administrators */
 	ACCESS_GATEWAY,   /* gateways, and administrators */

@@ -32,6 +32,7 @@ struct service_settings {
 	bool allow_unix_user;                  /* tenants may be given Unix users */
 	bool direct_leases;                    /* over REST; else gateways alone ask models */
 	int64_t session_idle_ms;               /* interactive sessions end then; 0: never */
+	bool owners_only;                      /* others of its tenant do not change a job */
 	bool job_recipients;                   /* jobs may say who is told about them */
 	const char *job_recipients_only;       /* of these domains and addresses; empty: any */
 	bool allow_private_webhooks;           /* and webhooks in a private network */

@@ -41,6 +41,17 @@ static void forget_token(struct service *service, const char *id)
 	streams_check(service->streams);
 }
 
+/* An administrator has to do with all tokens, one of a tenant with those of people in that tenant
+ * and below it. */
+static bool tokens_may_manage(const struct request *request, const struct identity *identity)
+{
+	if (request->identity.role == ROLE_ADMIN)
+		return true;
+	return identity->tenant_id > 0 && identity->role != ROLE_AGENT &&
+	       identity->role != ROLE_GATEWAY &&
+	       roster_may_see(&request->service->roster, &request->identity, identity->tenant_id);
+}
+
 static void write_token(struct request *request, struct json_writer *json,
                         const struct gate_token *token, const char *text)
 {
@@ -169,8 +180,8 @@ static int64_t read_limit(struct json_reader *reader, enum token_field at)
 static void read_token(const struct request *request, struct json_reader *reader,
                        struct gate_token *token, bool *replace)
 {
-	static const char *const roles[] = { "admin",   "tenant",    "viewer", "agent",
-		                             "gateway", "inference", NULL };
+	static const char *const roles[] = { "admin",   "tenant",    "viewer",       "agent",
+		                             "gateway", "inference", "tenant_admin", NULL };
 	int role = json_get_word(reader, "role", roles, -1);
 	struct text expires = json_get_text(reader, "expires_in", 64);
 	int64_t duration_ms = 0;
@@ -178,7 +189,8 @@ static void read_token(const struct request *request, struct json_reader *reader
 	token->created_ms = clock_unix_ms();
 	if (!reader->failed && role < 0)
 		json_fail(reader, "role",
-		          "is missing: admin, tenant, viewer, agent, gateway or inference");
+		          "is missing: admin, tenant, tenant_admin, viewer, agent, gateway or "
+		          "inference");
 	else
 		token->identity.role = role < 0 ? ROLE_VIEWER : (enum role)role;
 	if (!tokens_find_tenant(request, json_get_text(reader, "tenant_id", 96),
@@ -228,6 +240,10 @@ void tokens_create(struct request *request)
 		read_token(request, &reader, token, &replace);
 	bool ok = document && json_reader_end(&reader, known) &&
 	          gate_identity_check(&token->identity, &error) &&
+	          (tokens_may_manage(request, &token->identity) ||
+	           error_set(&error, ERROR_FORBIDDEN,
+	                     "administrators of a tenant make tokens of its people alone: say the "
+	                     "tenant, and a role of tenant, tenant_admin, viewer or inference")) &&
 	          gate_make_token(token, change.text, &error);
 	json_decref(document);
 	if (!ok) {
@@ -250,10 +266,15 @@ void tokens_list(struct request *request)
 	struct json_writer *json = request_object(request);
 
 	json_open_array(json, "tokens");
-	for (size_t i = 0; i < count; i++)
+	int64_t total = 0;
+	for (size_t i = 0; i < count; i++) {
+		if (!tokens_may_manage(request, &list[i]->identity))
+			continue;
 		write_token(request, json, list[i], NULL);
+		total++;
+	}
 	json_close(json);
-	json_put_integer(json, "total", (int64_t)count);
+	json_put_integer(json, "total", total);
 	json_close(json);
 	request_answer_json(request, 200);
 }
@@ -266,7 +287,7 @@ void tokens_revoke(struct request *request)
 
 	while (at < count && strcmp(list[at]->id, id) != 0)
 		at++;
-	if (at == count)
+	if (at == count || !tokens_may_manage(request, &list[at]->identity))
 		request_refuse(request, 404, "not_found", "there is no token %.40s", id);
 	else
 		hand_in(request, &(struct token_change){ .token = *list[at] }, NULL,

@@ -90,13 +90,35 @@ static const struct column audit_columns[] = {
 	COLUMN("ADDRESS", audit_address, .extra = true),
 };
 
+/* --since in milliseconds since 1970; 0: not given. */
+static bool read_since(const struct session *session, int64_t *since_ms, struct error *error)
+{
+	const char *since = arguments_value(session->arguments, "--since");
+	*since_ms = 0;
+	return !since || quantity_since("--since", since, since_ms, error);
+}
+
+/* Appends those of a list that are not older. */
+static void append_since(json_t *to, const json_t *items, int64_t since_ms)
+{
+	size_t place;
+	json_t *item;
+	json_array_foreach(items, place, item)
+	{
+		if (member_moment(item, "time") >= since_ms)
+			json_array_append(to, item);
+	}
+}
+
 static int audit_show(struct session *session, int64_t limit)
 {
 	enum { PAGE = 1000 };
 	struct error error = { 0 };
-	json_t *all = json_array();
-	int64_t before = 0;
+	int64_t before = 0, since_ms;
 	bool more = true;
+	if (!read_since(session, &since_ms, &error))
+		return cli_misused(session->command, "%s", error.text);
+	json_t *all = json_array();
 	while (more && (int64_t)json_array_size(all) < limit) {
 		int64_t wanted = limit - (int64_t)json_array_size(all);
 		struct buffer path = { 0 };
@@ -114,8 +136,9 @@ static int audit_show(struct session *session, int64_t limit)
 		size_t count = json_array_size(entries);
 		before =
 		    member_integer(json_array_get(entries, count > 0 ? count - 1 : 0), "number");
-		more = count > 0 && before > 1;
-		json_array_extend(all, entries);
+		const json_t *last = json_array_get(entries, count > 0 ? count - 1 : 0);
+		more = count > 0 && before > 1 && member_moment(last, "time") >= since_ms;
+		append_since(all, entries, since_ms);
 		json_decref(answer);
 	}
 	if (json_array_size(all) == 0 && session->form == FORM_TABLE)
@@ -163,18 +186,26 @@ static int run_events(const struct arguments *arguments)
 {
 	struct session session;
 	struct error error = { 0 };
+	int64_t since_ms;
 	int status;
 	if (arguments->operand_count != 1)
 		return cli_misused(arguments->command, "which job? Give one id, such as job-12");
 	if (!session_open(&session, arguments, &status))
 		return status;
+	if (!read_since(&session, &since_ms, &error)) {
+		session_close(&session);
+		return cli_misused(arguments->command, "%s", error.text);
+	}
 	json_t *answer = session_get(&session,
 	                             session_path(&session, "/api/v1/jobs/%s/events",
 	                                          session_job(&session, arguments->operands[0])),
 	                             &error);
-	if (answer)
-		listing_print(&session, json_object_get(answer, "events"), COLUMNS(event_columns),
-		              "type");
+	if (answer) {
+		json_t *events = json_array();
+		append_since(events, json_object_get(answer, "events"), since_ms);
+		listing_print(&session, events, COLUMNS(event_columns), "type");
+		json_decref(events);
+	}
 	status = answer ? CLI_FINE : session_fail(&session, &error);
 	json_decref(answer);
 	session_close(&session);
@@ -193,6 +224,12 @@ const struct cli_command whoami_command = {
 
 static const struct option audit_options[] = {
 	OPTION("--limit", NULL, "N", "the most to show (default 50)"),
+	OPTION("--since", NULL, "TIME", "since 2h ago, or 2030-01-31T12:00"),
+	{ 0 },
+};
+
+static const struct option events_options[] = {
+	OPTION("--since", NULL, "TIME", "since 2h ago, or 2030-01-31T12:00"),
 	{ 0 },
 };
 
@@ -200,7 +237,7 @@ const struct cli_command audit_command = {
 	.name = "audit",
 	.arguments = "[OPTION...]",
 	.summary = "who changed what, the newest first (administrators)",
-	.examples = "audit --limit 200 -o json\n",
+	.examples = "audit --since 1d --limit 200 -o json\n",
 	.options = audit_options,
 	.asks = true,
 	.lists = true,
@@ -211,7 +248,8 @@ const struct cli_command events_command = {
 	.name = "events",
 	.arguments = "JOB",
 	.summary = "what happened to a job, the oldest first",
-	.examples = "events job-12\n",
+	.examples = "events job-12 --since 1h\n",
+	.options = events_options,
 	.asks = true,
 	.lists = true,
 	.operand = COMPLETES_JOBS,

@@ -125,7 +125,7 @@ static bool read_tenant(struct session *session, const struct resource_field *fi
                         struct error *error)
 {
 	const char *role = member_text(body, "role");
-	const char *tenant = strcmp(role, "tenant") == 0
+	const char *tenant = strcmp(role, "tenant") == 0 || strcmp(role, "tenant_admin") == 0
 	                         ? session->tenant
 	                         : arguments_value(session->arguments, "--tenant-id");
 	(void)error;

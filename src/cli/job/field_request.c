@@ -211,13 +211,16 @@ bool field_request_moment(struct session *session, const struct resource_field *
 		json_object_set_new(job, field->name, json_string(text));
 		return true;
 	}
-	if (!duration_read(text_of(text), DURATION_MAX_MS, &ms))
+	int64_t local_ms = quantity_local_moment(text);
+	if (local_ms < 0 && !duration_read(text_of(text), DURATION_MAX_MS, &ms))
 		return error_set(
 		    error, ERROR_INVALID,
 		    "invalid %s '%.40s': expected a time such as 2030-01-31T12:00:00Z, "
-		    "or from now, such as 2h30m",
+		    "2030-01-31T12:00 (local time), or from now, such as 2h30m",
 		    field->option.name, text);
-	calendar_print(&moment, clock_unix_ms() + ms);
+	calendar_print(&moment, local_ms >= 0 ? local_ms : clock_unix_ms() + ms);
+	if (local_ms >= 0)
+		fprintf(stderr, "%s is local time: %s\n", field->option.name, moment.data);
 	json_object_set_new(job, field->name, json_string(moment.data));
 	buffer_free(&moment);
 	return true;

@@ -89,15 +89,10 @@ static bool read_sieve(struct session *session, bool exact, struct sieve *sieve,
 	const struct arguments *arguments = session->arguments;
 	const char *since = arguments_value(arguments, "--since"),
 		   *array = arguments_value(arguments, "--array");
-	int64_t ms;
 	*sieve = (struct sieve){ .name = exact ? arguments_value(arguments, "--name") : NULL,
 		                 .since_ms = INT64_MIN };
-	if (since) {
-		int64_t moment = quantity_moment(since);
-		if (moment < 0 && !quantity_duration("--since", since, &ms, error))
-			return false;
-		sieve->since_ms = moment >= 0 ? moment : clock_unix_ms() - ms;
-	}
+	if (since && !quantity_since("--since", since, &sieve->since_ms, error))
+		return false;
 	if (!job_choice_user(session, &sieve->user, error))
 		return false;
 	return !array || find_array(session, array, sieve, error);

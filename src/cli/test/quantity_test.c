@@ -130,6 +130,16 @@ static void moments_are_read_from_rfc_3339(void **state)
 	assert_int_equal(quantity_moment("2026-11-15"), -1);
 	assert_int_equal(quantity_moment("2026-11-15T21:37:39"), -1);
 	assert_int_equal(quantity_moment(NULL), -1);
+	setenv("TZ", "Europe/Berlin", 1);
+	tzset();
+	assert_int_equal(quantity_local_moment("2026-11-15T21:37:39Z"), 1794778659000);
+	assert_int_equal(quantity_local_moment("2026-11-15T22:37:39"), 1794778659000);
+	assert_int_equal(quantity_local_moment("2026-11-15 22:37"), 1794778620000);
+	assert_int_equal(quantity_local_moment("2026-02-30T12:00"), -1);
+	assert_int_equal(quantity_local_moment("2026-11-15"), -1);
+	assert_int_equal(quantity_local_moment(NULL), -1);
+	unsetenv("TZ");
+	tzset();
 }
 
 static const char *sentence(struct buffer *to, const char *text)

@@ -45,6 +45,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (quantity_thousandths("--t", text, 1000, &number, &error))
 		INVARIANT(number >= 0 && number <= 1000);
 	quantity_moment(text);
+	quantity_local_moment(text);
 	if (address_read(text, &address, &error))
 		INVARIANT(*address.host && *address.port);
 	check_width(text);

@@ -1,6 +1,8 @@
 /* quantity.c - sizes, durations and moments as people write and read them */
 #include "cli/text/quantity.h"
 
+#include <stdio.h>
+#include <string.h>
 #include <time.h>
 
 #include "base/calendar.h"
@@ -56,6 +58,46 @@ int64_t quantity_moment(const char *text)
 	int64_t ms;
 
 	return text && calendar_read(text_of(text), &ms) ? ms : -1;
+}
+
+int64_t quantity_local_moment(const char *text)
+{
+	int64_t ms = quantity_moment(text);
+	size_t size = text ? strlen(text) : 0;
+	char utc[24];
+
+	if (ms >= 0 ||
+	    (size != strlen("2030-01-31T12:00") && size != strlen("2030-01-31T12:00:00")))
+		return ms;
+	snprintf(utc, sizeof(utc), "%s%sZ", text, size == strlen("2030-01-31T12:00") ? ":00" : "");
+	if (utc[10] == ' ')
+		utc[10] = 'T';
+	if (!calendar_read(text_of(utc), &ms))
+		return -1;
+	/* Those digits, read on this machine's clock. */
+	time_t digits = ms / 1000;
+	struct tm local;
+	gmtime_r(&digits, &local);
+	local.tm_isdst = -1;
+	time_t moment = mktime(&local);
+	ms = moment >= 0 ? (int64_t)moment * 1000 : -1;
+	return ms;
+}
+
+bool quantity_since(const char *name, const char *text, int64_t *unix_ms, struct error *error)
+{
+	int64_t ago_ms = 0;
+
+	*unix_ms = quantity_local_moment(text);
+	if (*unix_ms >= 0)
+		return true;
+	if (!quantity_duration(name, text, &ago_ms, error))
+		return error_set(error, ERROR_INVALID,
+		                 "invalid %s '%.40s': expected a duration such as 2h, or a time "
+		                 "such as 2030-01-31T12:00",
+		                 name, text);
+	*unix_ms = clock_unix_ms() - ago_ms;
+	return true;
 }
 
 void quantity_print_moment(struct buffer *to, int64_t ms)

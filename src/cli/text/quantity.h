@@ -22,6 +22,11 @@ bool quantity_integer(const char *name, const char *text, int64_t least, int64_t
 
 /* A moment of RFC 3339 (2026-01-31T12:00:00.25Z) in milliseconds since 1970; -1: it is none. */
 int64_t quantity_moment(const char *text);
+/* A moment as an option gives it: as above, or without a time zone (2026-01-31T12:00, 2026-01-31
+ * 12:00:30) the local time of this machine; -1: it is none. */
+int64_t quantity_local_moment(const char *text);
+/* The moment of --since: one of those, or so long ago. */
+bool quantity_since(const char *name, const char *text, int64_t *unix_ms, struct error *error);
 /* Appends a moment as people at this machine read it: today 14:05:09, else 31 Jan 14:05. */
 void quantity_print_moment(struct buffer *to, int64_t ms);
 /* Appends a text of the service with its moments (2026-01-31T12:00:00Z) as the same people read

@@ -77,18 +77,30 @@ bool windows_keep_off(const struct placement *placement, const struct search *se
 	return window_in_the_way(placement, search, windows) != NULL;
 }
 
+/* True if the job names a window, and none of these is that one. */
+static bool misses_its_window(const struct windows *all, const struct job *job, uint64_t windows)
+{
+	if (!job || !job->r.window || !*job->r.window)
+		return false;
+	for (int i = 0; i < all->count; i++)
+		if ((windows >> i & 1) != 0 && names(job, all->at[i]))
+			return false;
+	return true;
+}
+
+/* A window that the job names may have gone since, and another of that name come elsewhere. */
 bool window_keeps_off(const struct placement *placement, const struct reservation *reservation)
 {
 	struct search search = { .job = reservation->job };
 	uint64_t windows = reservation->node->windows;
 
-	if (!reservation->node->in_windows)
-		return false;
 	if (reservation->slot)
 		search.model = reservation->slot->model;
 	for (int i = 0; i < reservation->part_count; i++)
 		windows |= reservation->parts[i].gpu->windows;
-	return windows_keep_off(placement, &search, windows);
+	if (misses_its_window(&placement->cluster->windows, search.job, windows))
+		return true;
+	return windows != 0 && windows_keep_off(placement, &search, windows);
 }
 
 bool window_owns(const struct window *window, const struct reservation *reservation)

@@ -58,6 +58,8 @@ void deadline_look(struct sched *sched, struct job *job)
 	int64_t now_ms = sched_now(sched), before = job->s.deadline_risk;
 
 	INVARIANT(!sched->plan.open);
+	if (job->s.look_ms > 0)
+		sched_dirty_job(sched, job);
 	job->s.look_ms = 0;
 	if (job->r.deadline_ms <= 0 || sched->config.deadline_risk == 0 ||
 	    job_state_is_final((enum job_state)job->s.state))

@@ -58,6 +58,7 @@ struct config {
 		const char *jwt_secret, *jwt_audience, *jwt_issuer;
 		struct texts jwt_keys;
 		bool enable, allow_open_network, allow_open_unix_user;
+		int64_t job_changes;
 	} auth;
 	struct {
 		const char *name, *issuer, *client_id, *client_secret, *scopes, *redirect_url,

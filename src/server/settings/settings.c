@@ -24,6 +24,7 @@ static const char *const sslmodes[] = { "disable",   "allow",       "prefer", "r
 static const char *const runtimes[] = { "auto", "none", "docker", "podman", "containerd", NULL };
 /* In the order of enum forwarded_header. */
 static const char *const forwarded_headers[] = { "none", "x-forwarded-for", "forwarded", NULL };
+static const char *const job_changers[] = { "tenant", "owner", NULL };
 static const char *const smtp_securities[] = { "starttls", "tls", "plain", NULL };
 
 #define AT(section, key) #section, #key
@@ -181,6 +182,8 @@ const struct setting settings[] = {
 	LIST(auth, jwt_keys, true, "Keys of JSON web tokens, each `ID:ALGORITHM:FILE`: the `kid`, HS256, RS256, ES256 or EdDSA, and a file with the secret or the public key in PEM")
 	TEXT_OF(auth, jwt_audience, "", true, "The `aud` that a token must have; empty is any")
 	TEXT_OF(auth, jwt_issuer, "", true, "The `iss` that a token must have; empty is any")
+
+	WORD(auth, job_changes, job_changers, "tenant", true, "Who may cancel a job, change it or write to its standard input: everybody of its tenant and of those above it (`tenant`), or only the user who submitted it and administrators, also of the tenant (`owner`)")
 
 	TEXT_OF(oidc, issuer, "", false, "The address of a provider of OpenID Connect, by which people sign in; empty is none. https://, or http:// on this machine")
 	TEXT_OF(oidc, name, "single sign-on", false, "What the dashboard calls the provider")

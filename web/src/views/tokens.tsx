@@ -7,7 +7,7 @@ import { ask, tell } from "../parts/dialog";
 import { type Column, DataTable } from "../parts/table";
 import { useResource } from "../resource";
 import { choice, lightChoice } from "../route";
-import { isAdmin, now, tenantName, tenants } from "../state";
+import { mayManage, now, tenantName, tenants } from "../state";
 
 interface Token {
   id: string;
@@ -25,6 +25,7 @@ const text = lightChoice<string>("tokens", "name", "");
 const ROLES: [string, string][] = [
   ["admin", "Administrator: everything"],
   ["tenant", "Tenant: its own jobs and models"],
+  ["tenant_admin", "Administrator of a tenant: its jobs, models and tokens"],
   ["viewer", "Viewer: reads only"],
   ["agent", "Agent: speaks for a node"],
   ["gateway", "Gateway: passes requests to models"],
@@ -162,7 +163,7 @@ function Create({ made }: { made(token: string): void }) {
               ))}
             </select>
           </label>
-          {["tenant", "viewer", "inference"].includes(role) && (
+          {["tenant", "tenant_admin", "viewer", "inference"].includes(role) && (
             <label>
               Tenant
               <select name="tenant_id" required={role !== "viewer"}>
@@ -210,7 +211,7 @@ export function TokensView() {
       .toLowerCase()
       .includes(wanted),
   );
-  if (!isAdmin.value) return <p class="empty">Administrators only.</p>;
+  if (!mayManage.value) return <p class="empty">Administrators only.</p>;
   const actions: Column<Token> = {
     key: "actions",
     title: "Actions",
