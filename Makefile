@@ -4,7 +4,7 @@ N ?= 10000000
 SEED ?= $(shell date +%s)
 SECONDS ?= 600
 
-.PHONY: build test bench bench-core bench-store bench-wire bench-service bench-agent bench-gateway gateway-endurance bench-dashboard bench-sizing bench-kube kube kube-churn kubelet crash takeover faults chaos threads parity lint format soak fuzz fuzz-api attack attack-fuzz web deb images demo first-run bench-sessions clean
+.PHONY: build test bench bench-core bench-store bench-wire bench-service bench-agent bench-gateway gateway-endurance bench-dashboard bench-sizing bench-kube kube kube-churn kubelet crash takeover faults chaos chaos-kube threads parity lint format soak fuzz fuzz-api attack attack-fuzz web deb images demo first-run bench-sessions clean
 
 build:
 	@scripts/build release
@@ -120,6 +120,10 @@ FIRST ?= 1
 STEPS ?= 20000
 chaos:
 	@scripts/chaos $(SEEDS) $(FIRST) $(STEPS)
+
+# The same for pods behind an API server that fails
+chaos-kube:
+	@scripts/chaos $(SEEDS) $(FIRST) $(STEPS) --kubernetes
 
 lint:
 	@scripts/lint

@@ -88,27 +88,17 @@ static const char *uid_of(const json_t *object)
 	return member_text(json_object_get(object, "metadata"), "uid");
 }
 
-static void put(struct reflector *reflector, json_t *object)
+static void print_object_name(const json_t *object, struct buffer *name)
 {
-	const char *uid = uid_of(object);
-	struct known *known = *uid ? text_map_get(&reflector->objects, uid) : NULL;
+	const json_t *metadata = json_object_get(object, "metadata");
 
-	if (!*uid)
-		return;
-	if (!known) {
-		known = NEW(struct known);
-		text_map_put(&reflector->objects, uid, known);
-	}
-	json_incref(object);
-	json_decref(known->object);
-	known->object = object;
-	known->round = reflector->round;
-	reflector->sink(reflector->context, REFLECTOR_PUT, object);
+	buffer_print(name, "%s/%s", member_text(metadata, "namespace"),
+	             member_text(metadata, "name"));
 }
 
-static void gone(struct reflector *reflector, const char *uid, const json_t *last)
+static void gone(struct reflector *reflector, const char *name, const json_t *last)
 {
-	struct known *known = text_map_remove(&reflector->objects, uid);
+	struct known *known = text_map_remove(&reflector->objects, name);
 
 	if (!known)
 		return;
@@ -117,23 +107,59 @@ static void gone(struct reflector *reflector, const char *uid, const json_t *las
 	free(known);
 }
 
-/* The uids are copied: an entry's own goes with it. */
+static void put(struct reflector *reflector, json_t *object)
+{
+	struct buffer name = { 0 };
+
+	if (!*uid_of(object))
+		return;
+	print_object_name(object, &name);
+	struct known *known = text_map_get(&reflector->objects, name.data);
+	/* One that was deleted while nobody looked, and made again under its name. */
+	if (known && strcmp(uid_of(known->object), uid_of(object)) != 0) {
+		gone(reflector, name.data, NULL);
+		known = NULL;
+	}
+	if (!known) {
+		known = NEW(struct known);
+		text_map_put(&reflector->objects, name.data, known);
+	}
+	buffer_free(&name);
+	json_incref(object);
+	json_decref(known->object);
+	known->object = object;
+	known->round = reflector->round;
+	reflector->sink(reflector->context, REFLECTOR_PUT, object);
+}
+
+static void deleted(struct reflector *reflector, const json_t *object)
+{
+	struct buffer name = { 0 };
+
+	print_object_name(object, &name);
+	const struct known *known = text_map_get(&reflector->objects, name.data);
+	if (known && strcmp(uid_of(known->object), uid_of(object)) == 0)
+		gone(reflector, name.data, object);
+	buffer_free(&name);
+}
+
+/* The names are copied: an entry's own goes with it. */
 static void drop_unheard(struct reflector *reflector)
 {
 	const struct text_map *map = &reflector->objects;
-	char **uids = memory_zero(map->count + 1, sizeof(*uids));
+	char **names = memory_zero(map->count + 1, sizeof(*names));
 	size_t count = 0;
 
 	for (size_t i = 0; i < map->capacity; i++) {
 		const struct known *known = map->entries[i].value;
 		if (known && known->round != reflector->round)
-			uids[count++] = memory_text(map->entries[i].key);
+			names[count++] = memory_text(map->entries[i].key);
 	}
 	for (size_t i = 0; i < count; i++) {
-		gone(reflector, uids[i], NULL);
-		free(uids[i]);
+		gone(reflector, names[i], NULL);
+		free(names[i]);
 	}
-	free(uids);
+	free(names);
 }
 
 static void all_heard(struct reflector *reflector)
@@ -168,7 +194,7 @@ static bool take_event(struct reflector *reflector, const json_t *event, struct 
 	if (strcmp(type, "ADDED") == 0 || strcmp(type, "MODIFIED") == 0)
 		put(reflector, object);
 	else if (strcmp(type, "DELETED") == 0)
-		gone(reflector, uid_of(object), object);
+		deleted(reflector, object);
 	/* Until all is heard no version can be continued from. */
 	bool bookmark = strcmp(type, "BOOKMARK") == 0;
 	if (bookmark && ends_the_beginning(object)) {
@@ -261,6 +287,11 @@ bool reflector_end(struct reflector *reflector, struct error *error)
 	bool taken = take_page(reflector, list, error);
 	json_decref(list);
 	return taken;
+}
+
+void reflector_lost(struct reflector *reflector)
+{
+	begin_again(reflector);
 }
 
 void reflector_free(struct reflector *reflector)

@@ -19,7 +19,8 @@ typedef void reflector_sink(void *context, enum reflector_event event, const jso
 /* It asks for a watch that begins with all objects, and continues from the last version it saw. A
  * server that cannot do that is asked for lists in pages first. When the server has forgotten the
  * version (410), all is asked for again, and deleted objects are reported as gone: the
- * receiver never holds on to an object that was deleted while nobody looked. Versions are opaque.
+ * receiver never holds on to an object that was deleted while nobody looked: of one that was made
+ * again under its name, it hears first that the old one is gone. Versions are opaque.
  * Zero-initialised, but for the first four. */
 struct reflector {
 	const char *path;  /* "/api/v1/pods" */
@@ -32,7 +33,7 @@ struct reflector {
 	bool synced;    /* the receiver has heard of all objects at least once */
 	uint64_t round; /* of asking for all */
 	char version[128], page[1024];
-	struct text_map objects; /* by uid */
+	struct text_map objects; /* by "namespace/name" */
 	struct buffer line;      /* of the watch, as far as it has come */
 };
 
@@ -45,6 +46,10 @@ bool reflector_feed(struct reflector *reflector, const char *data, size_t size,
                     struct error *error);
 /* The answer has ended. False with a reason if it was half a list. */
 bool reflector_end(struct reflector *reflector, struct error *error);
+/* The connection ended without a last word, or none was made. A store that is set back is back
+ * behind the versions that were seen, and says nothing until it has passed them; its servers are
+ * stopped for that. So all is asked for again. */
+void reflector_lost(struct reflector *reflector);
 void reflector_free(struct reflector *reflector);
 
 #endif

@@ -56,7 +56,9 @@ void writer_drop(struct writer *writer, const char *object, enum write_kind kind
 {
 	for (struct write *at = writer->first, *next; at; at = next) {
 		next = at->next;
-		if (at->kind == kind && !at->flying && strcmp(at->object, object) == 0) {
+		/* One that had no answer may have happened: it is read first. */
+		if (at->kind == kind && !at->flying && !at->looks &&
+		    strcmp(at->object, object) == 0) {
 			writer_unlink(writer, at);
 			write_free(at);
 		}

@@ -52,7 +52,7 @@ struct write *writer_next(struct writer *writer, int64_t now_ms);
 /* Its answer; status 0: none came. */
 void writer_answer(struct writer *writer, struct write *write, int status, int64_t retry_after_s,
                    const char *body, int64_t now_ms);
-/* Forgets what is about the object and did not leave. */
+/* Forgets what is about the object and did not leave, or surely did not happen. */
 void writer_drop(struct writer *writer, const char *object, enum write_kind kind);
 /* True if one of that kind about the object waits or flies. */
 bool writer_has(const struct writer *writer, const char *object, enum write_kind kind);

@@ -121,6 +121,9 @@ void pods_free(struct pods *pods)
 	map_free(&pods->reservations);
 	free(pods->arrivals);
 	free(pods->lingering);
+	for (size_t i = 0; i < pods->ghost_count; i++)
+		free(pods->ghosts[i].node);
+	free(pods->ghosts);
 	json_decref(pods->gpu_resources);
 	json_decref(pods->namespaces);
 	free(pods);
@@ -266,6 +269,9 @@ static void release_the_gone(struct pods *pods)
 {
 	for (size_t i = 0; i < pods->lingering_count;) {
 		struct pod *pod = pods->lingering[i];
+		/* A kubelet that comes back has that long to end what it does not find any more. */
+		if (pod_may_run_on(pods, pod))
+			pod->release_ms = pods->now_ms + pods->settings.force_release_ms;
 		if (pod->release_ms > pods->now_ms) {
 			i++;
 			continue;
@@ -310,12 +316,14 @@ void pods_flush(struct pods *pods)
 	if (!pods->ready)
 		return;
 	release_the_gone(pods);
+	ghosts_time(pods);
 	kube_queues_flush(pods);
 	nodes_flush(pods);
 	bool arrived = take_in_arrivals(pods);
 	if (arrived || pods->now_ms - pods->units_ms >= UNITS_MS) {
 		pods->units_ms = pods->now_ms;
 		units_time(pods);
+		pods_look_for_unbound(pods);
 	}
 	if (pods->classes_dirty)
 		classes_flush(pods);

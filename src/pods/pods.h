@@ -46,6 +46,8 @@ struct pods_port {
 	/* What its agent says that it has; 0: there is none. */
 	void (*node_amounts)(void *context, const char *name, int64_t *cpu_milli,
 	                     int64_t *host_bytes);
+	/* The job has ended; `*cancelled`: by a person. */
+	bool (*job_is_over)(void *context, int64_t job_id, bool *cancelled);
 	/* START with the uid of a pod, or STOP, for the agent of its node. */
 	void (*order)(void *context, const struct effect *effect);
 	int64_t (*term)(void *context);
@@ -67,6 +69,7 @@ struct pods_known {
 struct pods_known_task {
 	int64_t job_id, task, reservation_id, node_id; /* reservation_id 0: it has none */
 	bool stopping;
+	bool live;         /* its pod was said to run */
 	bool ended;        /* it does not run again */
 	struct rows parts; /* enum part_column */
 };

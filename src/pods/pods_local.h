@@ -51,13 +51,16 @@ struct pod {
 	struct unit *unit; /* NULL: not ours, or not taken in (yet) */
 	int place;         /* its task of the unit */
 	enum binding binding;
-	char *node; /* that it is bound to; NULL */
-	bool gone;  /* deleted; release_ms: when its memory counts as free */
+	char *node;       /* that it is bound to; NULL */
+	bool seen;        /* bound, by the watch and not only by an answer */
+	int64_t bound_ms; /* when the answer came */
+	bool gone;        /* deleted; release_ms: when its memory counts as free */
 	int64_t release_ms;
 	bool is_guest; /* the core was told of it as somebody else's */
 	bool evicting;
-	bool crossed; /* it gives way to another scheduler's */
-	bool queued;  /* in pods.arrivals */
+	int64_t evicted_ms; /* when that was last asked for */
+	bool crossed;       /* it gives way to another scheduler's */
+	bool queued;        /* in pods.arrivals */
 	enum claim_goal claim_goal;
 	enum claim_step claim_step; /* the last that was written */
 	json_t *claim;              /* as the last answer showed it; NULL */
@@ -137,10 +140,17 @@ struct kube_node {
 	int64_t guest_ms; /* when a pod of somebody else was last seen to come; 0: never */
 };
 
+/* A reservation that was live before this start, and whose pod is not there: it may have been
+ * deleted by force, and run on. */
+struct ghost {
+	int64_t reservation_id, release_ms;
+	char *node;
+};
+
 struct known_job {
 	int64_t job_id, tasks;
 	char *key;
-	bool held;
+	bool held, over;            /* over: it ended since */
 	struct pods_known_task *at; /* by place */
 	bool *has;
 };
@@ -169,6 +179,8 @@ struct pods {
 	bool nodes_synced, pods_synced, claims_synced, begun, ready, classes_dirty;
 	struct pod **lingering; /* gone, and not released */
 	size_t lingering_count, lingering_capacity;
+	struct ghost *ghosts;
+	size_t ghost_count, ghost_capacity;
 	size_t why_at;
 	int64_t vacant_count; /* units that wait for pods to be made again */
 	int64_t units_ms;     /* when units_time() last ran */
@@ -211,8 +223,15 @@ void classes_flush(struct pods *pods);
 /* It is taken in with the next round. */
 void pod_arrives(struct pods *pods, struct pod *pod);
 void pod_take_in(struct pods *pods, struct pod *pod);
+/* It was deleted by force on a node that does not answer. */
+bool pod_may_run_on(struct pods *pods, const struct pod *pod);
 void pod_released(struct pods *pods, struct pod *pod);
 void pods_adopt(struct pods *pods);
+/* Pods that the API server said were bound, or were to go, and that it has as they were before. */
+void pods_look_for_unbound(struct pods *pods);
+/* Gives the memory of those back whose time has come. */
+void ghosts_time(struct pods *pods);
+bool is_ghost(const struct pods *pods, int64_t reservation_id);
 void pod_look_at_phase(struct pods *pods, struct pod *pod);
 
 /* pods_unit.c */
@@ -267,6 +286,8 @@ struct pod_end {
 };
 /* Tells the core that the task's memory is free. */
 void order_released(struct pods *pods, struct unit *unit, int place, const struct pod_end *end);
+/* Binds as was decided once more, or sends its job back to the queue. */
+void order_bind_again(struct pods *pods, struct pod *pod);
 void order_evict(struct pods *pods, struct pod *pod, bool by_eviction);
 bool order_answer(void *context, const struct write *write, enum outcome outcome,
                   const json_t *object, const char *reason);

@@ -62,9 +62,13 @@ static void node_is_removed(struct pods *pods, struct kube_node *node)
 	node->told = node->told_facts = 0;
 	for (size_t i = 0; i < node->pod_count; i++) {
 		struct pod *pod = node->pods[i];
-		if (pod->unit)
+		if (pod->unit) {
 			pods_note(pods, "node %s is gone, and with it pod %s/%s", node->name,
 			          pod->namespace, pod->name);
+			/* The core queues it again, for the pod that is made instead. */
+			order_forget(pods, pod->unit, pod->place);
+			pod->unit->tasks[pod->place].stopping = true;
+		}
 		if (pod->is_guest) {
 			pods_send(pods, &(struct command){ .kind = COMMAND_REMOVE_GUEST,
 			                                   .guest_name = pod->uid });
@@ -349,14 +353,39 @@ static void send_guests(struct pods *pods, struct kube_node *node)
 	}
 }
 
+/* The first report after a start, or when the node comes (again): reservations of pods that are
+ * bound there are running; of those that the core ordered and that are not bound, it orders the
+ * start again. */
+static void report_whole(struct pods *pods, struct kube_node *node)
+{
+	size_t most = node->pod_count + pods->ghost_count;
+	int64_t *running = memory_zero(most + 1, sizeof(*running));
+	int64_t count = 0;
+
+	for (size_t i = 0; i < node->pod_count; i++) {
+		const struct pod *pod = node->pods[i];
+		if (pod->unit && pod->unit->tasks[pod->place].reservation_id > 0)
+			running[count++] = pod->unit->tasks[pod->place].reservation_id;
+	}
+	for (size_t i = 0; i < pods->ghost_count; i++)
+		if (strcmp(pods->ghosts[i].node, node->name) == 0)
+			running[count++] = pods->ghosts[i].reservation_id;
+	report_node(pods, node, true, running, count);
+	free(running);
+}
+
 static void flush_node(struct pods *pods, struct kube_node *node)
 {
 	node->dirty = false;
 	if (!is_there(node))
 		return;
 	/* An agent reports the node itself; what it is told of here is on top of that. */
-	if (!pods->port.node_has_agent(pods->port.context, node->name))
-		report_node(pods, node, false, NULL, 0);
+	if (!pods->port.node_has_agent(pods->port.context, node->name)) {
+		if (node->reported)
+			report_node(pods, node, false, NULL, 0);
+		else
+			report_whole(pods, node);
+	}
 	send_facts(pods, node);
 	send_guests(pods, node);
 	node_uncross(pods, node);
@@ -371,27 +400,14 @@ void nodes_flush(struct pods *pods)
 	}
 }
 
-/* After a start: reservations of pods that are bound there are running; of those that the core
- * ordered and that are not bound, it orders the start again. */
-static void begin_node(struct pods *pods, struct kube_node *node)
-{
-	int64_t *running = memory_zero(node->pod_count + 1, sizeof(*running));
-	int64_t count = 0;
-
-	for (size_t i = 0; i < node->pod_count; i++) {
-		const struct pod *pod = node->pods[i];
-		if (pod->unit && pod->unit->tasks[pod->place].reservation_id > 0)
-			running[count++] = pod->unit->tasks[pod->place].reservation_id;
-	}
-	if (is_there(node) && !pods->port.node_has_agent(pods->port.context, node->name))
-		report_node(pods, node, true, running, count);
-	free(running);
-	node->dirty = true;
-}
-
 void nodes_begin(struct pods *pods)
 {
-	for (size_t i = 0; i < pods->nodes.capacity; i++)
-		if (pods->nodes.entries[i].value)
-			begin_node(pods, pods->nodes.entries[i].value);
+	for (size_t i = 0; i < pods->nodes.capacity; i++) {
+		struct kube_node *node = pods->nodes.entries[i].value;
+		if (!node)
+			continue;
+		if (is_there(node) && !pods->port.node_has_agent(pods->port.context, node->name))
+			report_whole(pods, node);
+		node->dirty = true;
+	}
 }

@@ -49,6 +49,20 @@ static char *binding_body(const struct pods *pods, const struct pod *pod)
 	                               "kind", "Node", "name", task->node));
 }
 
+static void refuse(struct pods *pods, struct unit *unit, int place, const char *message)
+{
+	struct unit_task *task = &unit->tasks[place];
+
+	if (!task->reservation_id)
+		return;
+	pods_send(pods,
+	          &(struct command){
+		      .kind = task->stopping ? COMMAND_MEMORY_RELEASED : COMMAND_TASK_REFUSED,
+		      .task = { .reservation_id = task->reservation_id, .message = message } });
+	task->stopping = false;
+	order_forget(pods, unit, place);
+}
+
 void order_bind(struct pods *pods, struct pod *pod)
 {
 	struct write *write = write_new(WRITE_BIND, pod->uid, "POST", pod_path(pod, "/binding"),
@@ -58,6 +72,31 @@ void order_bind(struct pods *pods, struct pod *pod)
 	pod->binding = BINDING_SENT;
 	writer_drop(&pods->writer, pod->uid, WRITE_STATUS);
 	writer_put(&pods->writer, write);
+}
+
+static void deliver(struct pods *pods, struct pod *pod)
+{
+	if (pod_has_claims(pod->object))
+		claims_deliver(pods, pod);
+	else
+		order_bind(pods, pod);
+}
+
+void order_bind_again(struct pods *pods, struct pod *pod)
+{
+	const struct unit_task *task = &pod->unit->tasks[pod->place];
+
+	pods_note(pods, "pod %s/%s is not bound any more: its API server was set back",
+	          pod->namespace, pod->name);
+	if (task->reservation_id && !task->stopping && task->parts && !pod->gone) {
+		deliver(pods, pod);
+		return;
+	}
+	pod->binding = BINDING_NONE;
+	if (task->stopping)
+		refuse(pods, pod->unit, pod->place, "");
+	else if (pod->unit->job_id)
+		pods_send_job(pods, COMMAND_REQUEUE, pod->unit->job_id);
 }
 
 void order_evict(struct pods *pods, struct pod *pod, bool by_eviction)
@@ -70,6 +109,7 @@ void order_evict(struct pods *pods, struct pod *pod, bool by_eviction)
 		return;
 	}
 	pod->evicting = true;
+	pod->evicted_ms = pods->now_ms;
 	pods->figures.evictions++;
 	if (by_eviction) {
 		json_t *body = json_pack("{s:s, s:s, s:{s:s, s:s}, s:o}", "apiVersion", "policy/v1",
@@ -153,20 +193,6 @@ void order_released(struct pods *pods, struct unit *unit, int place, const struc
 	order_forget(pods, unit, place);
 }
 
-static void refuse(struct pods *pods, struct unit *unit, int place, const char *message)
-{
-	struct unit_task *task = &unit->tasks[place];
-
-	if (!task->reservation_id)
-		return;
-	pods_send(pods,
-	          &(struct command){
-		      .kind = task->stopping ? COMMAND_MEMORY_RELEASED : COMMAND_TASK_REFUSED,
-		      .task = { .reservation_id = task->reservation_id, .message = message } });
-	task->stopping = false;
-	order_forget(pods, unit, place);
-}
-
 static void take_parts(struct pods *pods, struct unit_task *task, const struct task_order *order)
 {
 	struct buffer uuids = { 0 }, limits = { 0 }, node = { 0 };
@@ -231,6 +257,7 @@ static void order_start(struct pods *pods, struct unit *unit, const struct task_
 	if (pod->binding == BINDING_DONE || pod->node) {
 		if (pod->node && strcmp(pod->node, task->node) == 0) {
 			pod->binding = BINDING_DONE;
+			pod->bound_ms = pods->now_ms;
 			order_watch(pods, pod);
 			pod_look_at_phase(pods, pod);
 		} else {
@@ -240,10 +267,7 @@ static void order_start(struct pods *pods, struct unit *unit, const struct task_
 	}
 	if (writer_has(&pods->writer, pod->uid, WRITE_BIND))
 		return;
-	if (pod_has_claims(pod->object))
-		claims_deliver(pods, pod);
-	else
-		order_bind(pods, pod);
+	deliver(pods, pod);
 }
 
 static void order_stop(struct pods *pods, const struct task_order *order)
@@ -254,6 +278,11 @@ static void order_stop(struct pods *pods, const struct task_order *order)
 	while (unit && place < unit->task_count &&
 	       unit->tasks[place].reservation_id != order->reservation_id)
 		place++;
+	if (is_ghost(pods, order->reservation_id)) {
+		if (unit && place < unit->task_count)
+			unit->tasks[place].stopping = true;
+		return;
+	}
 	if (!unit || place == unit->task_count) {
 		struct buffer node = { 0 };
 		struct effect effect = { .kind = EFFECT_STOP, .order = *order };
@@ -292,10 +321,24 @@ static void order_stop(struct pods *pods, const struct task_order *order)
 	                strcmp(member_text(status, "phase"), "Running") == 0);
 }
 
+/* Nobody knows yet whether its pod is bound: it is evicted, or found to be gone, when all is known.
+ */
+static void stop_known(struct pods *pods, const struct task_order *order)
+{
+	struct known_job *known = map_get(&pods->known, order->job_id);
+
+	for (int64_t i = 0; known && i < known->tasks; i++)
+		if (known->has[i] && known->at[i].reservation_id == order->reservation_id)
+			known->at[i].stopping = true;
+}
+
 void pods_effect(struct pods *pods, const char *key, const struct effect *effect)
 {
 	if (effect->kind == EFFECT_STOP) {
-		order_stop(pods, &effect->order);
+		if (pods->ready)
+			order_stop(pods, &effect->order);
+		else
+			stop_known(pods, &effect->order);
 		return;
 	}
 	if (effect->kind != EFFECT_START)
@@ -324,6 +367,11 @@ void pods_job_ended(struct pods *pods, const char *key)
 {
 	struct unit *unit = pods_unit(pods, key);
 
+	for (size_t i = 0; !pods->ready && i < pods->known.capacity; i++) {
+		struct known_job *known = pods->known.entries[i].value;
+		if (known && strcmp(known->key, key) == 0)
+			known->over = true;
+	}
 	if (!unit)
 		return;
 	unit->state = UNIT_ENDED;
@@ -341,6 +389,7 @@ static void bound(struct pods *pods, struct pod *pod)
 	struct unit_task *task = &pod->unit->tasks[pod->place];
 
 	pod->binding = BINDING_DONE;
+	pod->bound_ms = pods->now_ms;
 	pods->figures.binds++;
 	if (!pod->node && task->node) {
 		pod->node = memory_text(task->node);
@@ -391,8 +440,32 @@ static bool may_be_bound(const json_t *object)
 	       !pod_is_gated(object);
 }
 
-static bool bind_answer(struct pods *pods, struct pod *pod, enum outcome outcome,
-                        const json_t *object, const char *reason)
+static bool is_as_decided(const struct pods *pods, const struct pod *pod, const struct write *write)
+{
+	char *body = binding_body(pods, pod);
+	bool same = strcmp(body, write->body) == 0;
+
+	free(body);
+	return same;
+}
+
+/* It surely was not bound: the decision may be another by now, or none. True: the same again. */
+static bool bind_as_decided(struct pods *pods, struct pod *pod, const struct write *write)
+{
+	const struct unit_task *task = &pod->unit->tasks[pod->place];
+
+	if (!task->reservation_id || task->stopping) {
+		order_give_back(pods, pod);
+		return false;
+	}
+	if (is_as_decided(pods, pod, write))
+		return true;
+	deliver(pods, pod);
+	return false;
+}
+
+static bool bind_answer(struct pods *pods, struct pod *pod, const struct write *write,
+                        enum outcome outcome, const json_t *object, const char *reason)
 {
 	const char *node = member_text(json_object_get(object, "spec"), "nodeName");
 	const char *uid = member_text(json_object_get(object, "metadata"), "uid");
@@ -402,13 +475,16 @@ static bool bind_answer(struct pods *pods, struct pod *pod, enum outcome outcome
 		return false;
 	switch (outcome) {
 	case OUTCOME_WRITTEN:
-		bound(pods, pod);
+		if (!task->reservation_id || is_as_decided(pods, pod, write))
+			bound(pods, pod);
+		else /* its node was removed meanwhile, and the core decided again */
+			not_bound(pods, pod, "it was bound by an earlier decision");
 		return false;
 	case OUTCOME_LOOK:
 		if (strcmp(uid, pod->uid) != 0)
 			not_bound(pods, pod, "the pod was deleted");
 		else if (!*node && may_be_bound(object))
-			return true;
+			return bind_as_decided(pods, pod, write);
 		else if (!*node)
 			not_bound(pods, pod, "the pod is being deleted, or has scheduling gates");
 		else if (task->node && strcmp(node, task->node) == 0)
@@ -431,7 +507,7 @@ bool order_answer(void *context, const struct write *write, enum outcome outcome
 	if (!pod)
 		return false;
 	if (write->kind == WRITE_BIND)
-		return bind_answer(pods, pod, outcome, object, reason);
+		return bind_answer(pods, pod, write, outcome, object, reason);
 	if (write->kind == WRITE_CLAIM) {
 		claims_answer(pods, pod, outcome, object, reason);
 		return false;
@@ -440,6 +516,7 @@ bool order_answer(void *context, const struct write *write, enum outcome outcome
 	if (!removes || outcome == OUTCOME_WRITTEN || outcome == OUTCOME_GONE)
 		return false;
 	pods_note(pods, "pod %s/%s could not be removed: %s", pod->namespace, pod->name, reason);
-	/* Somebody who forbids evictions still has to give the memory back. */
-	return outcome == OUTCOME_REFUSED;
+	/* Somebody who forbids evictions still has to give the memory back, and a busy API server
+	 * calls it a conflict. Of a pod with another uid the watch will tell. */
+	return outcome == OUTCOME_REFUSED || outcome == OUTCOME_CHANGED;
 }

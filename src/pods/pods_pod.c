@@ -4,6 +4,9 @@
 
 #include "pods/pods_local.h"
 
+/* A pod that was bound so long ago, and that the watch does not show as bound. */
+#define UNSEEN_MS INT64_C(60000)
+
 static const json_t *metadata_of(const json_t *object)
 {
 	return json_object_get(object, "metadata");
@@ -95,6 +98,7 @@ static void is_bound(struct pods *pods, struct pod *pod, const char *node)
 	if (right && pod->binding != BINDING_DONE) {
 		/* The watch may say so before the answer to the binding comes. */
 		pod->binding = BINDING_DONE;
+		pod->bound_ms = pods->now_ms;
 		order_watch(pods, pod);
 	} else if (!right && !task->ended && !known) {
 		give_away(pods, pod);
@@ -102,6 +106,44 @@ static void is_bound(struct pods *pods, struct pod *pod, const char *node)
 	/* It was told to stop while its binding was on its way. */
 	if (pod->unit && task->stopping && pod->binding == BINDING_DONE)
 		order_evict(pods, pod, true);
+}
+
+/* Its API server was set back: by what it says now the pod was never bound, and whatever ran of
+ * it is ended. The decision stands. */
+static void is_unbound(struct pods *pods, struct pod *pod)
+{
+	node_remove_pod(pods, pod);
+	free(pod->node);
+	pod->node = NULL;
+	if (pod->is_guest)
+		pods_send(pods, &(struct command){ .kind = COMMAND_REMOVE_GUEST,
+		                                   .guest_name = pod->uid });
+	pod->is_guest = false;
+	if (pod->unit && pod->binding == BINDING_DONE)
+		order_bind_again(pods, pod);
+}
+
+/* An API server that was set back has it again. */
+static bool was_to_go(const struct pods *pods, const struct pod *pod)
+{
+	return pod->evicting && pods->now_ms - pod->evicted_ms > UNSEEN_MS && !is_leaving(pod) &&
+	       !pod_has_ended(pod->object) && !writer_has(&pods->writer, pod->uid, WRITE_EVICT) &&
+	       !writer_has(&pods->writer, pod->uid, WRITE_DELETE);
+}
+
+/* The watch follows an answer soon, or it never will. */
+void pods_look_for_unbound(struct pods *pods)
+{
+	for (size_t i = 0; i < pods->pods.capacity; i++) {
+		struct pod *pod = pods->pods.entries[i].value;
+		if (pod && was_to_go(pods, pod)) {
+			pod->evicting = false;
+			order_evict(pods, pod, false);
+		}
+		if (pod && pod->unit && pod->binding == BINDING_DONE && !pod->seen &&
+		    pods->now_ms - pod->bound_ms > UNSEEN_MS)
+			is_unbound(pods, pod);
+	}
 }
 
 static int64_t exit_code_of(const json_t *object)
@@ -166,6 +208,9 @@ static void put_pod(struct pods *pods, const json_t *object)
 	pod->object = json_incref((json_t *)object);
 	if (*node)
 		is_bound(pods, pod, node);
+	else if (pod->seen)
+		is_unbound(pods, pod);
+	pod->seen = *node != '\0';
 	if (!pod->unit && pod->node && node_of_name(pods, pod->node))
 		node_of_name(pods, pod->node)->dirty = true;
 	pod_look_at_phase(pods, pod);
@@ -173,9 +218,9 @@ static void put_pod(struct pods *pods, const json_t *object)
 	queue_arrival(pods, pod);
 }
 
-static bool node_can_tell(struct pods *pods, const struct pod *pod)
+static bool node_can_tell(struct pods *pods, const char *name)
 {
-	const struct kube_node *node = pod->node ? node_of_name(pods, pod->node) : NULL;
+	const struct kube_node *node = name ? node_of_name(pods, name) : NULL;
 	const json_t *conditions, *condition;
 	size_t i;
 
@@ -189,19 +234,20 @@ static bool node_can_tell(struct pods *pods, const struct pod *pod)
 	return false;
 }
 
+bool pod_may_run_on(struct pods *pods, const struct pod *pod)
+{
+	const struct unit_task *task = &pod->unit->tasks[pod->place];
+
+	return task->reservation_id && pod->binding != BINDING_NONE &&
+	       !pod_has_ended(pod->object) && !pod_is_watched(pods, pod) &&
+	       !node_can_tell(pods, pod->node);
+}
+
 void pod_released(struct pods *pods, struct pod *pod)
 {
 	struct unit *unit = pod->unit;
 	struct unit_task *task = &unit->tasks[pod->place];
 
-	/* Deleted by force on a node that does not answer: it may still run. */
-	if (task->reservation_id && pod->binding != BINDING_NONE && !pod_has_ended(pod->object) &&
-	    !pod_is_watched(pods, pod) && !node_can_tell(pods, pod)) {
-		pod->release_ms = pods->now_ms + pods->settings.force_release_ms;
-		array_reserve(pods->lingering, pods->lingering_capacity, pods->lingering_count + 1);
-		pods->lingering[pods->lingering_count++] = pod;
-		return;
-	}
 	bool evicted = task->stopping;
 	bool was_running = task->reservation_id > 0 && !evicted;
 	if (!evicted && !task->ended && !unit->is_group && unit->job_id &&
@@ -289,8 +335,20 @@ static void adopt_pod(struct pods *pods, struct pod *pod)
 	pod->binding = BINDING_DONE;
 }
 
+/* One that ended without a pod that could run is not there any more. */
+static bool is_to_be_adopted(const struct known_job *known)
+{
+	bool has = !known->over;
+
+	for (int64_t i = 0; i < known->tasks; i++)
+		has |= known->has[i] && known->at[i].reservation_id > 0;
+	return has;
+}
+
 static void adopt_job(struct pods *pods, const struct known_job *known)
 {
+	if (!is_to_be_adopted(known))
+		return;
 	char *key = text_print("%.*s", (int)strcspn(known->key, JOB_KEY_RUN), known->key);
 	/* Of two jobs of one group, the earlier is on its way out. */
 	text_map_remove(&pods->units, key);
@@ -300,7 +358,7 @@ static void adopt_job(struct pods *pods, const struct known_job *known)
 	free(key);
 	unit->job_key = memory_text(known->key);
 	unit->job_id = known->job_id;
-	unit->state = UNIT_QUEUED;
+	unit->state = known->over ? UNIT_ENDED : UNIT_QUEUED;
 	unit->is_group = strncmp(known->key, PODS_KEY "group/", strlen(PODS_KEY "group/")) == 0;
 	/* A pod's own job was held by a person: its evicted pod has another uid. */
 	unit->held = known->held && unit->is_group;
@@ -326,6 +384,71 @@ static void adopt_job(struct pods *pods, const struct known_job *known)
 	buffer_free(&node);
 }
 
+bool is_ghost(const struct pods *pods, int64_t reservation_id)
+{
+	for (size_t i = 0; i < pods->ghost_count; i++)
+		if (pods->ghosts[i].reservation_id == reservation_id)
+			return true;
+	return false;
+}
+
+static void add_ghosts(struct pods *pods, const struct known_job *known)
+{
+	const struct unit *unit = map_get(&pods->jobs, known->job_id);
+
+	for (int i = 0; unit && i < unit->task_count; i++) {
+		const struct unit_task *task = &unit->tasks[i];
+		if (task->pod || !known->has[i] || !known->at[i].live || !task->node ||
+		    pods->port.node_is_watched(pods->port.context, task->node))
+			continue;
+		array_reserve(pods->ghosts, pods->ghost_capacity, pods->ghost_count + 1);
+		pods->ghosts[pods->ghost_count++] =
+		    (struct ghost){ .reservation_id = task->reservation_id,
+			            .release_ms = pods->now_ms + pods->settings.force_release_ms,
+			            .node = memory_text(task->node) };
+	}
+}
+
+static void release_ghost(struct pods *pods, int64_t reservation_id)
+{
+	struct unit *unit = map_get(&pods->reservations, reservation_id);
+
+	if (!unit) /* its job has ended since */
+		pods_send(pods, &(struct command){ .kind = COMMAND_MEMORY_RELEASED,
+		                                   .task = { .reservation_id = reservation_id } });
+	for (int i = 0; unit && i < unit->task_count; i++) {
+		struct unit_task *task = &unit->tasks[i];
+		if (task->reservation_id != reservation_id)
+			continue;
+		bool evicted = task->stopping;
+		order_released(
+		    pods, unit, i,
+		    &(struct pod_end){ .message = evicted ? "" : "its pod was deleted" });
+		task->ended |= !evicted;
+		task->stopping = false;
+		if (unit->state == UNIT_ENDED && unit_filled(unit) == 0)
+			unit_free(pods, unit);
+		return;
+	}
+}
+
+void ghosts_time(struct pods *pods)
+{
+	for (size_t i = 0; i < pods->ghost_count;) {
+		struct ghost *ghost = &pods->ghosts[i];
+		if (!node_can_tell(pods, ghost->node))
+			ghost->release_ms = pods->now_ms + pods->settings.force_release_ms;
+		if (ghost->release_ms > pods->now_ms) {
+			i++;
+			continue;
+		}
+		int64_t reservation_id = ghost->reservation_id;
+		free(ghost->node);
+		*ghost = pods->ghosts[--pods->ghost_count];
+		release_ghost(pods, reservation_id);
+	}
+}
+
 void pods_adopt(struct pods *pods)
 {
 	for (size_t i = 0; i < pods->known.capacity; i++)
@@ -336,9 +459,16 @@ void pods_adopt(struct pods *pods)
 		if (pod && pod->node && pods_are_ours(pods, pod->object))
 			adopt_pod(pods, pod);
 	}
+	for (size_t i = 0; i < pods->known.capacity; i++)
+		if (pods->known.entries[i].value)
+			add_ghosts(pods, pods->known.entries[i].value);
 	for (size_t i = 0; i < pods->pods.capacity; i++) {
 		struct pod *pod = pods->pods.entries[i].value;
-		if (pod && pod->unit)
-			pod_look_at_phase(pods, pod);
+		if (!pod || !pod->unit)
+			continue;
+		pod_look_at_phase(pods, pod);
+		const struct unit_task *task = &pod->unit->tasks[pod->place];
+		if (task->reservation_id && (task->stopping || pod->unit->state == UNIT_ENDED))
+			order_evict(pods, pod, true);
 	}
 }

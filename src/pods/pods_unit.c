@@ -76,13 +76,33 @@ static int vacancy(const struct unit *unit)
 	return -1;
 }
 
+/* A job from before this start has a class that is to be kept up to date again. */
+static void use_class_again(struct pods *pods, struct unit *unit, const struct pod *pod)
+{
+	struct ask ask;
+	struct error error;
+	/* As it was before it was bound. */
+	json_t *object = json_copy(pod->object), *spec = json_object_get(object, "spec");
+
+	json_object_set_new(object, "spec", json_copy(spec));
+	json_object_del(json_object_get(object, "spec"), "nodeName");
+	if (ask_read(pods, object, &ask, &error)) {
+		unit->class = memory_text(ask.node_class.data);
+		class_use(pods, unit->class, object,
+		          ask.gpus.kind == POD_GPU_FRACTION || ask.gpus.kind == POD_GPU_MEMORY);
+	}
+	ask_free(&ask);
+	json_decref(object);
+}
+
 void unit_put_pod(struct pods *pods, struct unit *unit, int place, struct pod *pod)
 {
-	(void)pods;
 	INVARIANT(!pod->unit && place < unit->task_count && !unit->tasks[place].pod);
 	unit->tasks[place].pod = pod;
 	pod->unit = unit;
 	pod->place = place;
+	if (!unit->class && unit->state == UNIT_QUEUED)
+		use_class_again(pods, unit, pod);
 }
 
 void unit_wait_for_pods(struct pods *pods, struct unit *unit)
@@ -373,7 +393,8 @@ static void submit(struct pods *pods, struct unit *unit, int64_t least)
 
 void unit_try(struct pods *pods, struct unit *unit)
 {
-	if (unit->state == UNIT_QUEUED && unit->held && vacancy(unit) < 0) {
+	if (unit->state == UNIT_QUEUED && unit->held && vacancy(unit) < 0 &&
+	    unit_filled(unit) > 0) {
 		unit->held = false;
 		not_vacant(pods, unit);
 		pods_send_job(pods, COMMAND_UNHOLD, unit->job_id);
@@ -399,9 +420,27 @@ void unit_try(struct pods *pods, struct unit *unit)
 	}
 }
 
+/* Its job is one that ended before this start, and whose end nobody heard of. */
+static void run_again(struct pods *pods, struct unit *unit, bool cancelled)
+{
+	char *key = text_print("%s" JOB_KEY_RUN "%016llx", unit->key,
+	                       (unsigned long long)hash_text(unit->job_key));
+
+	free(unit->job_key);
+	unit->job_key = key;
+	unit->state = cancelled ? UNIT_ENDED : UNIT_GATHERING;
+	unit->retry_ms = 0;
+	for (int i = 0; cancelled && i < unit->task_count; i++)
+		if (unit->tasks[i].pod && !unit->tasks[i].pod->gone)
+			order_evict(pods, unit->tasks[i].pod, false);
+	if (unit_filled(unit) == 0)
+		unit_free(pods, unit);
+}
+
 void pods_submitted(struct pods *pods, int64_t ticket, int64_t job_id, const struct error *error)
 {
 	struct unit *unit = map_get(&pods->serials, ticket);
+	bool cancelled = false;
 
 	if (!unit) {
 		if (job_id)
@@ -412,6 +451,10 @@ void pods_submitted(struct pods *pods, int64_t ticket, int64_t job_id, const str
 		return;
 	if (!job_id) {
 		unit_refused(pods, unit, error->text);
+		return;
+	}
+	if (pods->port.job_is_over(pods->port.context, job_id, &cancelled)) {
+		run_again(pods, unit, cancelled);
 		return;
 	}
 	unit->job_id = job_id;
@@ -472,35 +515,15 @@ static char *join_of(const struct pods *pods, const struct pod *pod)
 
 /* A place for a pod that comes; -1: none. One with a reservation was decided before a restart: its
  * start is ordered again. */
-static int open_place(const struct unit *unit)
+static int open_place(const struct pods *pods, const struct unit *unit)
 {
 	int place = vacancy(unit);
 
 	for (int i = 0; i < unit->task_count && place < 0; i++)
-		if (!unit->tasks[i].pod && !unit->tasks[i].ended)
+		if (!unit->tasks[i].pod && !unit->tasks[i].ended &&
+		    !is_ghost(pods, unit->tasks[i].reservation_id))
 			place = i;
 	return place;
-}
-
-static void join_by_itself(struct pods *pods, struct pod *pod)
-{
-	char *join = join_of(pods, pod), *key = text_print(PODS_KEY "pod/%s", pod->uid);
-	struct unit *unit = pods_unit(pods, key);
-
-	if (!unit)
-		unit = find_vacant(pods, join);
-	if (unit && open_place(unit) >= 0) {
-		unit_put_pod(pods, unit, open_place(unit), pod);
-	} else if (!unit) {
-		unit = unit_new(pods, key);
-		append_pod(pods, unit, pod);
-	}
-	if (!unit->join)
-		unit->join = memory_text(join);
-	free(join);
-	free(key);
-	if (pod->unit)
-		unit_try(pods, pod->unit);
 }
 
 /* None of its pods runs, or is going to. */
@@ -511,6 +534,33 @@ static bool unit_is_over(const struct unit *unit)
 	for (int i = 0; i < unit->task_count; i++)
 		ended += unit->tasks[i].ended;
 	return unit->state == UNIT_ENDED || (unit->task_count > 0 && ended == unit->task_count);
+}
+
+static void join_by_itself(struct pods *pods, struct pod *pod)
+{
+	char *join = join_of(pods, pod), *key = text_print(PODS_KEY "pod/%s", pod->uid);
+	struct unit *unit = pods_unit(pods, key);
+
+	if (unit && unit_is_over(unit)) {
+		text_map_remove(&pods->units, key);
+		unit = NULL;
+	}
+	if (!unit)
+		unit = find_vacant(pods, join);
+	if (unit && open_place(pods, unit) >= 0) {
+		unit_put_pod(pods, unit, open_place(pods, unit), pod);
+	} else if (unit) {
+		pod_arrives(pods, pod); /* again, when its old reservation is gone */
+	} else {
+		unit = unit_new(pods, key);
+		append_pod(pods, unit, pod);
+	}
+	if (!unit->join)
+		unit->join = memory_text(join);
+	free(join);
+	free(key);
+	if (pod->unit)
+		unit_try(pods, pod->unit);
 }
 
 /* A place whose pod is on its way out: another that comes is to take it. */
@@ -552,8 +602,8 @@ static void join_group(struct pods *pods, struct pod *pod, const struct pod_grou
 		unit->declared_least = group->least;
 		append_pod(pods, unit, pod);
 		unit->retry_ms = 0;
-	} else if (open_place(unit) >= 0) {
-		unit_put_pod(pods, unit, open_place(unit), pod);
+	} else if (open_place(pods, unit) >= 0) {
+		unit_put_pod(pods, unit, open_place(pods, unit), pod);
 	} else if (unit->state == UNIT_ASKED || will_be_vacant(unit)) {
 		pod_arrives(pods, pod); /* again */
 	} else {
@@ -603,7 +653,9 @@ static void give_up(struct pods *pods, struct unit *unit)
 
 static void unit_time(struct pods *pods, struct unit *unit)
 {
-	bool vacant = unit->state == UNIT_QUEUED && vacancy(unit) >= 0 && !has_reservations(unit);
+	/* One without pods that has ended in part only would wait for ever. */
+	bool vacant = unit->state == UNIT_QUEUED && !has_reservations(unit) &&
+	              (vacancy(unit) >= 0 || unit_filled(unit) == 0);
 	bool new_here = unit->vacant_ms == 0;
 
 	/* A pod that was known from before this start and is not there any more: nothing says which

@@ -2,8 +2,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "sim/chaos/chaos.h"
 #include "sim/demo.h"
+#include "sim/kube/kube_chaos.h"
 #include "sim/scenario/predicates.h"
 #include "sim/scenario/scenario.h"
 #include "sim/serve/serve_command.h"
@@ -52,7 +52,7 @@ static const struct subcommand subcommands[] = {
 	{ "predicates", "FILE", "ask the core about kube-scheduler's predicate cases",
 	  predicates_main },
 	{ "chaos", "[--seed S] [--seeds K] [--steps N] [--shrink] [--json]",
-	  "let everything fail, and check that nothing goes wrong", chaos_main },
+	  "let everything fail, and check that nothing goes wrong", kube_chaos_main },
 	{ "whatif", "--state FILE [--add-nodes 2x8xH100:80G] [--submit JOB] [--json]",
 	  "run a live scheduler forward: when would a job start, what would change", whatif_main },
 	{ "demo", "", "show the core at work on one shared GPU", demo_main },

@@ -78,6 +78,9 @@ static void heard_is(struct heard *heard, const char *text)
 #define POD(type, name, version)                                                                   \
 	"{\"type\":\"" type "\",\"object\":{\"metadata\":{\"name\":\"" name "\",\"uid\":\"u-" name \
 	"\",\"resourceVersion\":\"" version "\"}}}\n"
+#define OTHER(type, name, uid)                                                                     \
+	"{\"type\":\"" type "\",\"object\":{\"metadata\":{\"name\":\"" name "\",\"uid\":\"" uid    \
+	"\"}}}\n"
 #define END_OF_LIST(version)                                                                       \
 	"{\"type\":\"BOOKMARK\",\"object\":{\"metadata\":{\"resourceVersion\":\"" version          \
 	"\",\"annotations\":{\"k8s.io/initial-events-end\":\"true\"}}}}\n"
@@ -123,6 +126,36 @@ static void what_went_while_nobody_looked_is_said_to_be_gone(void **state)
 	request_is(heard, ALL);
 	assert_true(feed(heard, POD("ADDED", "b", "7") END_OF_LIST("8")));
 	heard_is(heard, "+b -a . ");
+}
+
+static void one_that_was_made_again_under_its_name_is_gone_first(void **state)
+{
+	struct heard *heard = *state;
+
+	request_is(heard, ALL);
+	assert_true(feed(heard, OTHER("ADDED", "a", "u1") END_OF_LIST("5")));
+	heard_is(heard, "+a . ");
+	reflector_lost(&heard->reflector);
+	request_is(heard, ALL);
+	assert_true(feed(heard, OTHER("ADDED", "a", "u2") END_OF_LIST("9")));
+	heard_is(heard, "-a +a . ");
+	/* What is said of the old one is not about the new one. */
+	assert_true(feed(heard, OTHER("DELETED", "a", "u1")));
+	heard_is(heard, "");
+	assert_true(feed(heard, OTHER("DELETED", "a", "u2")));
+	heard_is(heard, "-a ");
+}
+
+static void all_is_asked_for_again_after_a_lost_connection(void **state)
+{
+	struct heard *heard = *state;
+
+	request_is(heard, ALL);
+	assert_true(feed(heard, OTHER("ADDED", "a", "u1") END_OF_LIST("5")));
+	assert_true(reflector_end(&heard->reflector, &heard->error));
+	request_is(heard, FROM("5"));
+	reflector_lost(&heard->reflector);
+	request_is(heard, ALL);
 }
 
 static void events_come_in_pieces_of_any_size(void **state)
@@ -196,6 +229,8 @@ int main(void)
 		TEST(a_watch_begins_with_all_and_goes_on_from_its_last_version),
 		TEST(a_watch_that_ends_before_all_is_said_begins_again),
 		TEST(what_went_while_nobody_looked_is_said_to_be_gone),
+		TEST(one_that_was_made_again_under_its_name_is_gone_first),
+		TEST(all_is_asked_for_again_after_a_lost_connection),
 		TEST(events_come_in_pieces_of_any_size),
 		TEST(an_older_server_is_asked_for_pages),
 		TEST(a_version_that_cannot_stand_in_a_path_is_not_used),

@@ -118,6 +118,19 @@ static void a_binding_without_an_answer_is_looked_at_before_it_is_tried_again(vo
 	buffer_free(&text);
 }
 
+static void one_that_may_have_happened_is_not_dropped(void **state)
+{
+	struct told *told = *state;
+
+	writer_test_put(told, WRITE_BIND, "a");
+	writer_drop(&told->writer, "a", WRITE_BIND);
+	assert_false(writer_has(&told->writer, "a", WRITE_BIND));
+	writer_test_put(told, WRITE_BIND, "a");
+	writer_answer(&told->writer, writer_test_next(told, 0), 0, 0, "timed out", 0);
+	writer_drop(&told->writer, "a", WRITE_BIND);
+	assert_true(writer_has(&told->writer, "a", WRITE_BIND));
+}
+
 static void a_newer_status_takes_the_place_of_one_that_did_not_leave(void **state)
 {
 	struct told *told = *state;
@@ -168,6 +181,7 @@ int main(void)
 		TEST(one_object_is_written_in_order_and_others_pass),
 		TEST(who_must_wait_lets_others_pass_and_comes_again),
 		TEST(a_binding_without_an_answer_is_looked_at_before_it_is_tried_again),
+		TEST(one_that_may_have_happened_is_not_dropped),
 		TEST(a_newer_status_takes_the_place_of_one_that_did_not_leave),
 		TEST(words_are_given_up_and_decisions_are_not),
 		TEST(no_more_fly_than_may),

@@ -106,6 +106,13 @@ static void lab_amounts(void *context, const char *name, int64_t *cpu_milli, int
 	*cpu_milli = *host_bytes = 0;
 }
 
+static bool lab_job_is_over(void *context, int64_t job_id, bool *cancelled)
+{
+	(void)context, (void)job_id;
+	*cancelled = false;
+	return false;
+}
+
 static void lab_order(void *context, const struct effect *effect)
 {
 	(void)context, (void)effect;
@@ -153,6 +160,7 @@ void lab_restart(struct lab *lab)
 		                        .node_has_agent = lab_no,
 		                        .node_is_watched = lab_no,
 		                        .node_amounts = lab_amounts,
+		                        .job_is_over = lab_job_is_over,
 		                        .order = lab_order,
 		                        .term = lab_term,
 		                        .note = lab_note,

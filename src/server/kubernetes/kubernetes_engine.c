@@ -150,6 +150,19 @@ static void port_node_amounts(void *context, const char *name, int64_t *cpu_mill
 	catalogue_unlock(catalogue);
 }
 
+static bool port_job_is_over(void *context, int64_t job_id, bool *cancelled)
+{
+	struct catalogue *catalogue = ((struct kubernetes *)context)->port->catalogue;
+	struct catalogue_job job;
+
+	catalogue_lock(catalogue);
+	bool known = catalogue_job(catalogue, job_id, &job);
+	bool over = known && job_state_is_final((enum job_state)job.state->state);
+	*cancelled = known && job.state->state == JOB_CANCELLED;
+	catalogue_unlock(catalogue);
+	return over;
+}
+
 static void port_order(void *context, const struct effect *effect)
 {
 	struct kubernetes *kubernetes = context;
@@ -181,6 +194,7 @@ struct pods_port kubernetes_port(struct kubernetes *kubernetes)
 		                   .node_has_agent = port_node_has_agent,
 		                   .node_is_watched = port_node_is_watched,
 		                   .node_amounts = port_node_amounts,
+		                   .job_is_over = port_job_is_over,
 		                   .order = port_order,
 		                   .term = port_term,
 		                   .note = port_note,
@@ -291,6 +305,7 @@ static void know_job(struct kubernetes *kubernetes, struct catalogue *catalogue,
 		                               .reservation_id = reservation->id,
 		                               .node_id = reservation->node_id,
 		                               .stopping = reservation->phase == PHASE_RELEASING,
+		                               .live = reservation->phase != PHASE_GRANTED,
 		                               .ended = ended,
 		                               .parts = reservation->parts });
 	}

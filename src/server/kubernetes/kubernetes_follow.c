@@ -140,6 +140,8 @@ static void followed_done(void *context, int status, int64_t retry_after_s,
 		followed->retry_ms = 0;
 		return;
 	}
+	if (status == 0)
+		reflector_lost(&followed->reflector);
 	wait_to_follow(followed, status);
 	if (status == 404 && followed->optional)
 		return;

@@ -224,7 +224,7 @@ const struct setting settings[] = {
 	LIST(kubernetes, tenants, false, "Which namespaces may use which tenants, each `NAMESPACE=TENANT`; the first of a namespace is its default. A namespace that is not listed uses the tenant of its own name")
 	TEXT_OF(kubernetes, default_tenant, "", false, "Tenant of namespaces that have no other; if empty, their pods wait")
 	FLAG(kubernetes, kai_queues, "false", false, "Whether the labels `kai.scheduler/queue` and `runai/queue` name tenants that every namespace may use")
-	INTEGER(kubernetes, force_release_ms, 0, DAY_MS, "30000", false, "A pod that was deleted by force counts as running for this long, and longer while its node is not ready")
+	INTEGER(kubernetes, force_release_ms, 0, DAY_MS, "60000", false, "A pod that was deleted by force counts as running for this long, and longer while its node is not ready")
 	INTEGER(kubernetes, replace_ms, 0, DAY_MS, "300000", false, "An evicted pod keeps its place in the queue for this long, for the pod that its controller makes instead")
 	TEXT_OF(kubernetes, namespace, "", false, "Has no effect; accepted for compatibility")
 

@@ -58,7 +58,16 @@ struct chaos_result {
 /* One run, in this process: a ledger that contradicts itself aborts it. */
 void chaos_run(const struct chaos_options *options, struct chaos_result *result);
 
-/* gpu-sim chaos: returns the exit status, 0 if all seeds passed. */
-int chaos_main(int argc, char **argv);
+/* A world, with its own classes of faults. */
+struct chaos_kind {
+	const char *option; /* by which it is chosen, after a space; "" : the usual one */
+	const char *const *classes;
+	int class_count;
+	void (*run)(const struct chaos_options *options, struct chaos_result *result);
+};
+
+/* gpu-sim chaos: returns the exit status, 0 if all seeds passed. The second kind is that of
+ * --kubernetes. */
+int chaos_main(int argc, char **argv, const struct chaos_kind kinds[2]);
 
 #endif

@@ -15,6 +15,7 @@
 enum { EXIT_USAGE = 2 };
 
 struct chaos_command {
+	const struct chaos_kind *kind;
 	struct chaos_options options;
 	int64_t seeds, failed;
 	bool shrink, json, seeded;
@@ -23,20 +24,20 @@ struct chaos_command {
 	json_t *failures;
 };
 
-static bool read_classes(const char *list, uint32_t *mask)
+static bool read_classes(const struct chaos_kind *kind, const char *list, uint32_t *mask)
 {
 	while (*list) {
 		size_t size = strcspn(list, ",");
 		int found = -1;
-		for (int i = 0; i < CHAOS_CLASSES; i++)
-			if (strlen(chaos_class_names[i]) == size &&
-			    strncmp(chaos_class_names[i], list, size) == 0)
+		for (int i = 0; i < kind->class_count; i++)
+			if (strlen(kind->classes[i]) == size &&
+			    strncmp(kind->classes[i], list, size) == 0)
 				found = i;
 		if (found < 0) {
 			fprintf(stderr, "gpu-sim: there is no class of faults '%.*s'; there are",
 			        (int)size, list);
-			for (int i = 0; i < CHAOS_CLASSES; i++)
-				fprintf(stderr, " %s", chaos_class_names[i]);
+			for (int i = 0; i < kind->class_count; i++)
+				fprintf(stderr, " %s", kind->classes[i]);
 			fputc('\n', stderr);
 			return false;
 		}
@@ -50,7 +51,7 @@ static bool read_classes(const char *list, uint32_t *mask)
 struct chaos_arguments {
 	int64_t seed, seeds, steps;
 	const char *without;
-	bool shrink, json, verbose;
+	bool shrink, json, verbose, kubernetes;
 };
 
 static bool chaos_read_arguments(struct chaos_command *command, int argc, char **argv)
@@ -64,6 +65,9 @@ static bool chaos_read_arguments(struct chaos_command *command, int argc, char *
 		       STORES_NUMBER(struct chaos_arguments, steps, 0, INT64_MAX)),
 		OPTION("--without", NULL, "CLASS,...", "classes of faults to leave out",
 		       STORES_TEXT(struct chaos_arguments, without)),
+		OPTION("--kubernetes", NULL, NULL,
+		       "pods behind an API server that fails, instead of nodes with agents",
+		       STORES_FLAG(struct chaos_arguments, kubernetes)),
 		OPTION("--shrink", NULL, NULL, "look for a shorter run that fails the same way",
 		       STORES_FLAG(struct chaos_arguments, shrink)),
 		OPTION("--json", NULL, NULL, "print JSON",
@@ -76,8 +80,10 @@ static bool chaos_read_arguments(struct chaos_command *command, int argc, char *
 		                         .seeds = command->seeds,
 		                         .steps = command->options.steps };
 
-	if (!options_read(table, argc, argv, &given) ||
-	    (given.without && !read_classes(given.without, &command->options.without)))
+	if (!options_read(table, argc, argv, &given))
+		return false;
+	command->kind += given.kubernetes;
+	if (given.without && !read_classes(command->kind, given.without, &command->options.without))
 		return false;
 	command->seeded = given.seed >= 0;
 	if (command->seeded)
@@ -112,7 +118,7 @@ static void be_child(const struct chaos_command *command, const struct chaos_opt
 {
 	if (!options->verbose)
 		dup2(fileno(said), STDERR_FILENO);
-	chaos_run(options, command->shared);
+	command->kind->run(options, command->shared);
 	_exit(0);
 }
 
@@ -138,22 +144,23 @@ static void run_seed(struct chaos_command *command, const struct chaos_options *
 	fclose(said);
 }
 
-static void print_again(const struct chaos_options *options)
+static void print_again(const struct chaos_command *command, const struct chaos_options *options)
 {
 	const char *before = " --without ";
 
-	printf("gpu-sim chaos --seed %llu --steps %lld", (unsigned long long)options->seed,
-	       (long long)options->steps);
-	for (int i = 0; i < CHAOS_CLASSES; i++) {
+	printf("gpu-sim chaos%s --seed %llu --steps %lld", command->kind->option,
+	       (unsigned long long)options->seed, (long long)options->steps);
+	for (int i = 0; i < command->kind->class_count; i++) {
 		if (!(options->without & (1U << i)))
 			continue;
-		printf("%s%s", before, chaos_class_names[i]);
+		printf("%s%s", before, command->kind->classes[i]);
 		before = ",";
 	}
 	printf("\n");
 }
 
-static void print_failure(const struct chaos_options *options, const struct chaos_result *result)
+static void print_failure(const struct chaos_command *command, const struct chaos_options *options,
+                          const struct chaos_result *result)
 {
 	int64_t first = result->last_count > CHAOS_LAST ? result->last_count - CHAOS_LAST : 0;
 
@@ -162,7 +169,7 @@ static void print_failure(const struct chaos_options *options, const struct chao
 	for (int64_t i = first; i < result->last_count; i++)
 		printf("  %s\n", result->last[i % CHAOS_LAST]);
 	printf("again: ");
-	print_again(options);
+	print_again(command, options);
 }
 
 /* True if it fails in the same way; then it need not be longer than that. */
@@ -192,7 +199,7 @@ static void shrink(struct chaos_command *command, struct chaos_options *options,
 			tried.steps -= cut;
 		}
 	}
-	for (int i = 0; i < CHAOS_CLASSES; i++) {
+	for (int i = 0; i < command->kind->class_count; i++) {
 		tried = *options;
 		tried.without |= 1U << i;
 		if (tried.without != options->without && still_fails(command, &tried, found))
@@ -223,9 +230,9 @@ static void keep_failure(struct chaos_command *command, const struct chaos_optio
 {
 	json_t *classes = json_array();
 
-	for (int i = 0; i < CHAOS_CLASSES; i++)
+	for (int i = 0; i < command->kind->class_count; i++)
 		if (options->without & (1U << i))
-			json_array_append_new(classes, json_string(chaos_class_names[i]));
+			json_array_append_new(classes, json_string(command->kind->classes[i]));
 	json_array_append_new(
 	    command->failures,
 	    json_pack("{s:I, s:I, s:I, s:s, s:s, s:o}", "seed", (json_int_t)options->seed, "steps",
@@ -248,7 +255,7 @@ static void try_seed(struct chaos_command *command, uint64_t seed)
 		shrink(command, &options, &found);
 	keep_failure(command, &options, &found);
 	if (!command->json)
-		print_failure(&options, &found);
+		print_failure(command, &options, &found);
 }
 
 static void print_progress(const struct chaos_command *command, int64_t done)
@@ -292,9 +299,11 @@ static void print_total(const struct chaos_command *command)
 	       (long long)total->lost, (long long)total->moves, (long long)total->moves_lost);
 }
 
-int chaos_main(int argc, char **argv)
+int chaos_main(int argc, char **argv, const struct chaos_kind kinds[2])
 {
-	struct chaos_command command = { .options = { .seed = 1, .steps = 20000 }, .seeds = 1 };
+	struct chaos_command command = { .kind = kinds,
+		                         .options = { .seed = 1, .steps = 20000 },
+		                         .seeds = 1 };
 
 	if (!chaos_read_arguments(&command, argc, argv))
 		return EXIT_USAGE;
