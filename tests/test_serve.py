@@ -87,10 +87,15 @@ def test_the_table_names_all_policies(gpu_sim, inputs):
 
 
 @pytest.mark.parametrize("where", ["home", "any"])
-def test_sleep_is_refused(gpu_sim, inputs, where):
-    result = gpu_sim("serve", *inputs, "--sleep", where)
-    assert result.returncode == 2
-    assert f"--sleep {where} cannot be simulated" in result.stderr
+def test_sleepers_wake_instead_of_being_loaded(gpu_sim, inputs, where):
+    arguments = ["serve", *inputs, "--load-gbps", 5, "--start-s", 20, "--json"]
+    lines = figures(gpu_sim(*arguments, "--sleep", where, "--policy", "ours,ours-nosleep"))
+    awake = figures(gpu_sim(*arguments, "--policy", "ours"))["ours"]
+    ours, nosleep = lines["ours"], lines["ours-nosleep"]
+    assert ours["wakes"] > 0 and ours["loads"] < nosleep["loads"]
+    assert ours["attainment"] > nosleep["attainment"]
+    assert nosleep | {"policy": "ours"} == awake
+    assert ours["refused"] == 0 and ours["cut"] == 0
 
 
 @pytest.mark.parametrize(

@@ -157,6 +157,7 @@ struct reservation *reservation_from(struct sched *sched, const struct reservati
 		.requeue = record->requeue,
 		.away = record->away,
 		.copy_bytes = record->copy_bytes,
+		.residue_mib = record->residue_mib,
 		.ended_ms = record->run_id != 0 && record->ended_ms == 0 ? record->since_ms
 		                                                         : record->ended_ms,
 		.recorded = true,

@@ -261,8 +261,16 @@ static void compare_slot(struct sched *sched, struct slot *slot, bool there)
 			slot_vanished(sched, slot);
 		break;
 	case SLOT_READY:
+	case SLOT_ASLEEP:
 		if (!there)
 			slot_vanished(sched, slot);
+		break;
+	case SLOT_SLEEPING:
+	case SLOT_WAKING:
+		if (!there)
+			slot_vanished(sched, slot);
+		else if (slot->reservation->phase != PHASE_WAKING)
+			slot_order_move(sched, slot);
 		break;
 	default: /* the node was not told of it yet */
 		break;

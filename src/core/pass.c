@@ -9,6 +9,7 @@
 #include "core/room/commit.h"
 #include "core/room/resume.h"
 #include "core/room/room.h"
+#include "core/room/wake.h"
 #include "core/state.h"
 #include "core/tenant/fairshare.h"
 
@@ -193,7 +194,13 @@ static void serve_model(struct sched *sched, struct tenant *tenant)
 
 	INVARIANT(model && model->tenant == tenant);
 	struct search search = applicant_slot(model);
-	bool done = replica_wants_room(sched, model) && pass_serve(sched, &search) == OUTCOME_DONE;
+	bool wants = replica_wants_room(sched, model);
+	bool wakes = wants && wake_may_help(model) &&
+	             (!sched->pass.making_room || sched->pass.room_kind == ROOM_EVICT);
+	bool done =
+	    wants &&
+	    ((wakes && wake_make(sched, model)) ||
+	     (!wake_is_awaited(sched, model) && pass_serve(sched, &search) == OUTCOME_DONE));
 
 	if (!done || replica_want(sched, model) == WANT_NOTHING)
 		tenant->open_model_first++;
@@ -395,6 +402,7 @@ static void make_room_for_all(struct sched *sched)
 	make_room(sched, ROOM_PREEMPT);
 	timeshare_run(sched);
 	rotation_run(sched);
+	wake_trim(sched);
 }
 
 /* A job that ended in this command, where finished jobs are not kept: its last record is

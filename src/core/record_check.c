@@ -231,7 +231,8 @@ static bool check_parts(const struct sched *sched, const struct reservation_reco
 		if (!gpu || gpu->node->r.id != reservation->node_id || twice)
 			return corrupt(error, "reservation", reservation->id,
 			               "on a GPU that its node does not have, or on one twice");
-		if (!within(row[PART_MIB], 0, MIB_MAX) || !within(row[PART_MEASURED], 0, MIB_MAX) ||
+		if (!within(row[PART_MIB], reservation->residue_mib, MIB_MAX) ||
+		    !within(row[PART_MEASURED], 0, MIB_MAX) ||
 		    !within(row[PART_SHARE], 0, WHOLE_GPU) || !within(row[PART_WHOLE], 0, 1))
 			return corrupt(error, "reservation", reservation->id,
 			               "with a part that cannot be");
@@ -249,6 +250,13 @@ static bool phase_suits_slot(enum phase phase, enum slot_state state)
 		return state == SLOT_PLACED || state == SLOT_LOADING;
 	case PHASE_LIVE:
 		return state == SLOT_LOADING || state == SLOT_READY;
+	case PHASE_SUSPENDING:
+		return state == SLOT_SLEEPING;
+	case PHASE_SUSPENDED:
+		return state == SLOT_ASLEEP;
+	case PHASE_WAKING:
+	case PHASE_RESUMING:
+		return state == SLOT_WAKING;
 	default:
 		return state == SLOT_STOPPING;
 	}
@@ -261,6 +269,7 @@ static bool record_check_check_numbers(const struct sched *sched,
 	if (!within(reservation->cpu_milli, 0, CPU_MILLI_MAX) ||
 	    !within(reservation->host_bytes, 0, HOST_BYTES_MAX) ||
 	    !within(reservation->copy_bytes, 0, HOST_BYTES_MAX) ||
+	    !within(reservation->residue_mib, 0, reservation->job_id == 0 ? MIB_MAX : 0) ||
 	    !is_time(reservation->since_ms) || !is_time(reservation->ended_ms) ||
 	    reservation->parts.count > PARTS_MAX)
 		return corrupt(error, "reservation", reservation->id,
@@ -274,14 +283,20 @@ static bool check_slot_reservation(const struct sched *sched,
 {
 	const struct slot *slot = map_get(&sched->models.slots, reservation->id);
 	bool releasing = reservation->phase == PHASE_RELEASING;
+	bool suspended = phase_is_suspended((enum phase)reservation->phase);
+	bool away = reservation->phase == PHASE_SUSPENDED || reservation->phase == PHASE_WAKING;
 
 	if (!slot || slot->r.model_id != reservation->model_id || slot->reservation ||
 	    !map_get(&sched->cluster.node_by_id, reservation->node_id))
 		return corrupt(error, "reservation", reservation->id,
 		               "with a slot or a node that is not there");
 	if (!phase_suits_slot((enum phase)reservation->phase, (enum slot_state)slot->r.state) ||
-	    (reservation->late && !releasing) || reservation->requeue || reservation->away ||
-	    reservation->copy_bytes > 0 || reservation->parts.count < 1)
+	    (reservation->late && !releasing && reservation->phase != PHASE_SUSPENDING) ||
+	    reservation->requeue || (away && !reservation->away) ||
+	    (reservation->away && !away && !releasing) ||
+	    ((reservation->copy_bytes > 0 || reservation->residue_mib > 0) && !suspended &&
+	     !releasing) ||
+	    reservation->parts.count < 1)
 		return corrupt(error, "reservation", reservation->id,
 		               "in a phase that its slot is not in");
 	return record_check_check_numbers(sched, reservation, error);
@@ -297,8 +312,11 @@ static bool check_model(const struct sched *sched, const struct model_record *mo
 		               "under an id or a name that it cannot have");
 	if (!tenants_find(&sched->tenants, model->tenant_id))
 		return corrupt(error, "model", model->id, "with a tenant that is not there");
-	if (!within(model->load_ms, 0, TIME_MS_MAX) || !within(model->failures, 0, NUMBER_MAX) ||
-	    !is_time(model->failed_ms) || !within(model->not_before_ms, 0, 2 * TIME_MS_MAX))
+	if (!within(model->load_ms, 0, TIME_MS_MAX) || !within(model->wake_ms, 0, TIME_MS_MAX) ||
+	    !within(model->sleep_residue_mib, 0, MIB_MAX) ||
+	    !within(model->sleep_host_bytes, 0, HOST_BYTES_MAX) ||
+	    !within(model->failures, 0, NUMBER_MAX) || !is_time(model->failed_ms) ||
+	    !within(model->not_before_ms, 0, 2 * TIME_MS_MAX))
 		return corrupt(error, "model", model->id, "with a number that cannot be");
 	return model_check(model, error);
 }

@@ -575,6 +575,21 @@ static struct task_moved moved_of(const struct command *command)
 		                    .message = command->task.message };
 }
 
+/* A node that measured says so by what is on the host. */
+static bool apply_move(struct sched *sched, struct slot *slot, const struct command *command,
+                       struct error *error)
+{
+	int64_t host_bytes = command->task.use.host_peak_bytes;
+	struct slot_moved moved = { .done = command->task.released,
+		                    .took_ms = command->task.ago_ms,
+		                    .host_bytes = host_bytes,
+		                    .residue_mib = host_bytes > 0 ? command->task.use.peak_mib : -1,
+		                    .message = command->task.message };
+
+	return command->kind == COMMAND_TASK_SUSPENDED ? slot_slept(sched, slot, &moved, error)
+	                                               : slot_woke(sched, slot, &moved, error);
+}
+
 static bool apply_to_task(struct sched *sched, const struct command *command, struct error *error)
 {
 	struct reservation *reservation = find_right(sched, command->task.reservation_id, error);
@@ -584,6 +599,9 @@ static bool apply_to_task(struct sched *sched, const struct command *command, st
 		return false;
 	if (reservation->slot && command->kind == COMMAND_MEMORY_RELEASED)
 		return slot_released(sched, reservation->slot, error);
+	if (reservation->slot &&
+	    (command->kind == COMMAND_TASK_SUSPENDED || command->kind == COMMAND_TASK_RESUMED))
+		return apply_move(sched, reservation->slot, command, error);
 	if (reservation->slot)
 		return error_set(error, ERROR_CONFLICT, "reservation %lld is that of a slot",
 		                 (long long)reservation->id);

@@ -83,8 +83,8 @@ void sched_check(const struct sched *sched);
 /* What is volatile, for those who watch: requests in flight and waiting, of a
  * model and of one of its slots. False if there is no such thing. */
 struct model_load {
-	int64_t active, waiting, places; /* places: in all slots that can be used */
-	int64_t ready, coming, stopping; /* slots */
+	int64_t active, waiting, places;         /* places: in all slots that can be used */
+	int64_t ready, coming, stopping, asleep; /* slots */
 };
 bool sched_model_load(const struct sched *sched, int64_t model_id, struct model_load *load);
 bool sched_slot_active(const struct sched *sched, int64_t slot_id, int64_t *active);

@@ -169,10 +169,10 @@ static enum run_ending ending_of(const struct reservation *reservation)
 {
 	if (reservation->ending != RUN_GOES_ON)
 		return reservation->ending;
-	if (reservation->slot)
-		return RUN_UNLOADED;
 	if (phase_is_suspended(reservation->phase))
 		return RUN_SUSPENDED;
+	if (reservation->slot)
+		return RUN_UNLOADED;
 	return reservation->phase == PHASE_CLAIM ? RUN_WITHDRAWN : RUN_REQUEUED;
 }
 
@@ -278,6 +278,7 @@ static void write_reservation(struct sched *sched, struct reservation *reservati
 			.run_id = reservation->run_id,
 			.away = reservation->away,
 			.copy_bytes = reservation->copy_bytes,
+			.residue_mib = reservation->residue_mib,
 			.ended_ms = reservation->ended_ms });
 }
 

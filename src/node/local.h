@@ -45,11 +45,12 @@ struct work {
 	int64_t excess_mib;      /* so much more, */
 	const char *excess_uuid; /* on this GPU */
 	bool idle_told, unguarded_told;
-	bool guarded;       /* its guard was read in this life */
-	int64_t written_ms; /* what it uses was last written then */
-	int64_t active;     /* requests in flight in a slot */
-	int64_t unhealthy;  /* checks that failed in a row */
-	size_t first_use;   /* in measure.uses, counted from 1; 0: none */
+	bool guarded;         /* its guard was read in this life */
+	int64_t written_ms;   /* what it uses was last written then */
+	int64_t active;       /* requests in flight in a slot */
+	int64_t copied_bytes; /* host memory that its GPU memory took, as measured; 0: not known */
+	int64_t unhealthy;    /* checks that failed in a row */
+	size_t first_use;     /* in measure.uses, counted from 1; 0: none */
 };
 
 /* Foreign memory that no process explains and that came while works were there. `mib` has been

@@ -191,8 +191,9 @@ struct change {
 	const struct measurement *measurements; /* REFUSED: what owners use on them */
 	int64_t measurement_count;
 	/* Since protocol 2. */
-	int64_t ago_ms;      /* EXITED: it ended so long before this was sent */
-	struct task_use use; /* EXITED */
+	int64_t ago_ms; /* EXITED: it ended so long before this was sent */
+	/* EXITED. SUSPENDED: the host memory that its GPU memory took, as the peak; 0: not known */
+	struct task_use use;
 };
 
 /* `sent_ms` is by the agent's clock and comes back in the renewal. */

@@ -154,8 +154,10 @@ struct work_event {
 	int64_t exit_code;      /* EXITED: as a shell shows it, 128 + signal where it was killed */
 	int64_t exited_ms;      /* EXITED: when, by the node's clock; 0: now. An agent that hung
 	                           learns it late, and may have told it to stop since */
-	int64_t host_peak_bytes, cpu_ms; /* EXITED: what it used; 0: not known */
-	bool guarded;                    /* EXITED: `guard` has its final counters */
+	/* EXITED: what it used. SUSPENDED: the host memory that its GPU memory took. 0: not known
+	 */
+	int64_t host_peak_bytes, cpu_ms;
+	bool guarded; /* EXITED: `guard` has its final counters */
 	struct guard_reading guard;
 	bool failed;         /* SUSPENDED, RESUMED; `message` says why */
 	bool healthy;        /* HEALTH */

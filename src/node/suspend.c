@@ -20,6 +20,8 @@ static void suspend_tell(struct local_node *node, struct work *work, enum change
 		                 .address = "",
 		                 .took_ms = max64(took_ms, 0) };
 
+	if (kind == CHANGE_SUSPENDED && !reason)
+		change.use.host_peak_bytes = work->copied_bytes;
 	int64_t number = link_change(node, &change);
 	work->move_change = reason ? number : 0;
 	work->move_connection = node->kept.connection;
@@ -83,8 +85,13 @@ static int64_t processes_on_gpus(const struct local_node *node, const struct wor
 static bool may_leave(const struct local_node *node, const struct work *work, int64_t copy_bytes,
                       struct error *error)
 {
-	if (work->kept.slot || work->kept.phase != WORK_RUNNING || work->order.part_count == 0)
+	if (work->kept.phase != WORK_RUNNING || work->order.part_count == 0)
 		return error_set(error, ERROR_CONFLICT, "it is no running task with GPUs");
+	if (work->kept.slot && !work->kept.ready)
+		return error_set(error, ERROR_CONFLICT, "its server is not ready");
+	if (work->kept.slot && work->active > 0)
+		return error_set(error, ERROR_CONFLICT, "its server has %lld requests in flight",
+		                 (long long)work->active);
 	if (processes_on_gpus(node, work) > 1)
 		return error_set(error, ERROR_CONFLICT,
 		                 "several processes of it use GPUs, and a process that imported "
@@ -166,6 +173,7 @@ static void suspended(struct local_node *node, struct work *work, const struct w
 		return;
 	if (!event->failed) {
 		work->moved_ms = node->now_ms;
+		work->copied_bytes = max64(event->host_peak_bytes, 0);
 		work->asked_away = node_ask_measure(node);
 		return;
 	}

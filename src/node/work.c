@@ -395,6 +395,10 @@ static void health(struct local_node *node, struct work *work, bool healthy, con
 {
 	if (!work->kept.slot || !work_is_up(work))
 		return;
+	if (work->kept.memory != MEMORY_ON_GPU) { /* it is frozen, and cannot answer */
+		work->unhealthy = 0;
+		return;
+	}
 	if (!healthy && message)
 		work_stop(node, work, END_UNHEALTHY, work->order.grace_ms, message);
 	if (!work->kept.ready || !work_is_up(work))

@@ -114,6 +114,11 @@ FIELD(priority, .label = "Priority", .help = "As for jobs",
 	.kind = VALUE_INTEGER, .least = INT32_MIN, .most = INT32_MAX, .initial = "500",
 	.setter = SET_ANY_TIME, STORED(RECORD_MODEL, struct model_record, priority), .owner_only = true,
 	.option = { .name = "--priority", .letter = "-p", .argument = "N" })
+FIELD(sleep, .label = "Sleep",
+	.help = "How an idle slot gives back its GPUs: off, it is stopped; driver, the driver moves its GPU memory to host memory, as for suspended jobs",
+	.kind = VALUE_WORD, .words = &model_sleep_words, .initial = "\"off\"", .setter = SET_ANY_TIME,
+	STORED(RECORD_MODEL, struct model_record, sleep), .owner_only = true,
+	.option = { .name = "--sleep", .argument = "HOW", .help = "off or driver" })
 FIELD(shared, .label = "Shared", .help = "All tenants may use it; set by administrators",
 	.kind = VALUE_FLAG, .initial = "false", .setter = SET_ANY_TIME,
 	STORED(RECORD_MODEL, struct model_record, shared), .owner_only = true,
@@ -178,6 +183,9 @@ FIELD(removed, .label = "Removed", .help = "True if it takes no more requests an
 FIELD(load_time, .label = "Load time", .help = "How long loading took so far",
 	.kind = VALUE_DURATION, .unit = UNIT_MILLISECONDS, .empty = EMPTY_NULL, .repeatable = true,
 	STORED(RECORD_MODEL, struct model_record, load_ms))
+FIELD(wake_time, .label = "Wake time", .help = "How long waking a slot took so far",
+	.kind = VALUE_DURATION, .unit = UNIT_MILLISECONDS, .empty = EMPTY_NULL, .repeatable = true,
+	STORED(RECORD_MODEL, struct model_record, wake_ms))
 FIELD(active_requests, .label = "Active requests", .help = "Requests in flight",
 	.kind = VALUE_INTEGER, .empty = EMPTY_OMITTED, .repeatable = true)
 FIELD(waiting_requests, .label = "Waiting requests", .help = "Requests that wait for a slot",
@@ -189,6 +197,8 @@ FIELD(ready_slots, .label = "Ready slots", .help = "Slots that serve requests",
 FIELD(coming_slots, .label = "Coming slots", .help = "Slots that wait for memory or are loading",
 	.kind = VALUE_INTEGER, .empty = EMPTY_OMITTED, .repeatable = true)
 FIELD(stopping_slots, .label = "Stopping slots", .help = "Slots that are stopping",
+	.kind = VALUE_INTEGER, .empty = EMPTY_OMITTED, .repeatable = true)
+FIELD(asleep_slots, .label = "Asleep slots", .help = "Slots that are asleep, or going to sleep",
 	.kind = VALUE_INTEGER, .empty = EMPTY_OMITTED, .repeatable = true)
 FIELD(oldest_wait_ms, .label = "Oldest wait", .help = "How long the oldest request has waited in a gateway",
 	.kind = VALUE_INTEGER, .unit = UNIT_MILLISECONDS, .empty = EMPTY_NULL, .repeatable = true)

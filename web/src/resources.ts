@@ -440,6 +440,8 @@ export interface Model {
   load_timeout: string;
   /** As for jobs. */
   priority: number;
+  /** How an idle slot gives back its GPUs: off, it is stopped; driver, the driver moves its GPU memory to host memory, as for suspended jobs. */
+  sleep: "off" | "driver";
   /** All tenants may use it; set by administrators. */
   shared: boolean;
   /** Where its slots go, of all places that cost the same. */
@@ -470,6 +472,8 @@ export interface Model {
   removed: boolean;
   /** How long loading took so far. */
   load_time: string | null;
+  /** How long waking a slot took so far. */
+  wake_time: string | null;
   /** Requests in flight. */
   active_requests?: number;
   /** Requests that wait for a slot. */
@@ -482,6 +486,8 @@ export interface Model {
   coming_slots?: number;
   /** Slots that are stopping. */
   stopping_slots?: number;
+  /** Slots that are asleep, or going to sleep. */
+  asleep_slots?: number;
   /** How long the oldest request has waited in a gateway. */
   oldest_wait_ms: number | null;
   /** Streams that began to answer in the last minute, through gateways. */
@@ -541,7 +547,15 @@ export interface Slot {
   /** Requests that it serves at a time. */
   max_concurrency: number;
   /** Where it is in its life. */
-  status: "waiting" | "placed" | "loading" | "ready" | "stopping";
+  status:
+    | "waiting"
+    | "placed"
+    | "loading"
+    | "ready"
+    | "stopping"
+    | "sleeping"
+    | "asleep"
+    | "waking";
   /** Where requests go; empty until it is ready. */
   address: string;
   /** True if it was found running on its node. */
@@ -817,7 +831,9 @@ export interface Decision {
     | "resume"
     | "close"
     | "reopen"
-    | "awaited";
+    | "awaited"
+    | "sleep"
+    | "wake";
   /** When it was decided. */
   time: string;
   /** The job that it is about. */

@@ -133,6 +133,7 @@ export interface Model {
   ready_slots: number;
   coming_slots: number;
   stopping_slots: number;
+  asleep_slots: number;
   active_requests: number;
   waiting_requests: number;
   places: number;

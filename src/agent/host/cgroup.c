@@ -433,19 +433,30 @@ void cgroup_kill(const struct cgroup *group)
 	cgroup_freeze(group, false);
 }
 
-int64_t cgroup_peak_bytes(const struct cgroup *group)
+/* A number that the group has in a file of that name, in the first version or the second. */
+static int64_t memory_number(const struct cgroup *group, const char *first, const char *second)
 {
-	int64_t peak_bytes = -1;
+	int64_t bytes = -1;
 	char *path = NULL;
 
 	if (group->path[TREE_MEMORY])
-		path = file_path("%s/memory.max_usage_in_bytes", group->path[TREE_MEMORY]);
+		path = file_path("%s/%s", group->path[TREE_MEMORY], first);
 	else if (group->path[TREE_UNIFIED])
-		path = file_path("%s/memory.peak", group->path[TREE_UNIFIED]);
+		path = file_path("%s/%s", group->path[TREE_UNIFIED], second);
 	if (path)
-		peak_bytes = file_number(path, -1);
+		bytes = file_number(path, -1);
 	free(path);
-	return peak_bytes;
+	return bytes;
+}
+
+int64_t cgroup_memory_bytes(const struct cgroup *group)
+{
+	return memory_number(group, "memory.usage_in_bytes", "memory.current");
+}
+
+int64_t cgroup_peak_bytes(const struct cgroup *group)
+{
+	return memory_number(group, "memory.max_usage_in_bytes", "memory.peak");
 }
 
 /* The number of a line NAME NUMBER; -1: it is not there. */

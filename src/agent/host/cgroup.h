@@ -95,6 +95,8 @@ void cgroup_limit_memory(const struct cgroup *group, int64_t bytes);
 void cgroup_freeze(const struct cgroup *group, bool frozen);
 /* Kills all that is in it now, also what is frozen. */
 void cgroup_kill(const struct cgroup *group);
+/* The host memory that it uses; -1: not known. */
+int64_t cgroup_memory_bytes(const struct cgroup *group);
 /* The most host memory it used; -1: not known. */
 int64_t cgroup_peak_bytes(const struct cgroup *group);
 /* How many of its processes were killed because it reached its limit of host memory, or the machine

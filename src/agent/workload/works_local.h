@@ -30,6 +30,7 @@ struct work_process {
 	struct work_process *next_queued, *before_queued;
 	struct works_move *move; /* of its GPU memory, under way; NULL: none is */
 	bool away;               /* that is in host memory */
+	int64_t before_bytes;    /* host memory that it used before it moved; 0: not known */
 	uv_timer_t *look;        /* for processes that are left when the keeper is not */
 	int64_t checkpoint_mark; /* of the last one that was seen */
 	char pod[POD_UID_SIZE];  /* its uid; "" : it is no pod */

@@ -68,7 +68,11 @@ static void move_done(struct work_process *process, bool back)
 		set_host_limit(process, process->order->host_bytes);
 	else
 		cgroup_freeze(&process->group, true);
-	works_tell(process, back ? INPUT_RESUMED : INPUT_SUSPENDED, (struct work_event){ 0 });
+	int64_t copied_bytes = back || process->before_bytes <= 0
+	                           ? 0
+	                           : cgroup_memory_bytes(&process->group) - process->before_bytes;
+	works_tell(process, back ? INPUT_RESUMED : INPUT_SUSPENDED,
+	           (struct work_event){ .host_peak_bytes = copied_bytes > 0 ? copied_bytes : 0 });
 }
 
 /* Refused: it is as before. Lost: it is killed, and told as ended by those who watch it. */
@@ -293,6 +297,7 @@ void works_suspend(struct works *works, const struct node_order *order)
 	if (!process || process->gone || !process->order || process->move)
 		return;
 	set_host_limit(process, order->host_bytes);
+	process->before_bytes = cgroup_memory_bytes(&process->group);
 	cgroup_freeze(&process->group, false); /* after a restart it may be frozen */
 	move_begin(process, false);
 }

@@ -107,6 +107,10 @@ static Gateway__Slot *draw_slot(struct drawer *drawer, const struct slot_record 
 		slot->state = GATEWAY__SLOT__STATE__CLOSING;
 	else if (record->state == SLOT_READY)
 		slot->state = GATEWAY__SLOT__STATE__READY;
+	else if (record->state == SLOT_SLEEPING || record->state == SLOT_ASLEEP)
+		slot->state = GATEWAY__SLOT__STATE__ASLEEP;
+	else if (model && model->wake_ms > 0 && record->state == SLOT_WAKING)
+		slot->ready_in_ms = max64(record->ordered_ms + model->wake_ms - now_ms, 1);
 	else if (model && model->load_ms > 0 && record->ordered_ms > 0)
 		slot->ready_in_ms = max64(record->ordered_ms + model->load_ms - now_ms, 1);
 	return slot;

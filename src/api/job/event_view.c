@@ -24,6 +24,8 @@ enum event_topic event_topic(enum event_kind kind)
 	case EVENT_SLOT_READY:
 	case EVENT_SLOT_STOPPING:
 	case EVENT_SLOT_GONE:
+	case EVENT_SLOT_ASLEEP:
+	case EVENT_SLOT_WAKING:
 	case EVENT_MODEL_FAILED:
 		return TOPIC_SLOTS;
 	default:
@@ -102,6 +104,8 @@ static void write_value(struct json_writer *json, const struct event *event)
 	case EVENT_SLOT_READY:
 	case EVENT_SLOT_STOPPING:
 	case EVENT_SLOT_GONE:
+	case EVENT_SLOT_ASLEEP:
+	case EVENT_SLOT_WAKING:
 		json_put_id(json, "slot_id", ID_SLOT, event->value);
 		break;
 	default:

@@ -49,15 +49,15 @@ static void write_load(struct resource_writer *writer)
 
 	if (!load)
 		return;
-	const int64_t values[] = { load->active, load->waiting, load->places,
-		                   load->ready,  load->coming,  load->stopping };
+	const int64_t values[] = { load->active, load->waiting,  load->places, load->ready,
+		                   load->coming, load->stopping, load->asleep };
 	for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++)
 		json_put_integer(writer->json,
 		                 model_resource.fields[MODEL_FIELD_active_requests + i].name,
 		                 values[i]);
 }
-_Static_assert(MODEL_FIELD_stopping_slots == MODEL_FIELD_active_requests + 5,
-               "write_load writes these six in the order of the table");
+_Static_assert(MODEL_FIELD_asleep_slots == MODEL_FIELD_active_requests + 6,
+               "write_load writes these seven in the order of the table");
 
 static const struct serving_model *seen_of(struct resource_writer *writer)
 {

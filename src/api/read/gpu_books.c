@@ -5,17 +5,19 @@ static void add_part(struct gpu_books *books, const struct reservation_record *r
                      const int64_t *part)
 {
 	if (reservation->phase == PHASE_CLAIM || reservation->phase == PHASE_WAKING) {
-		books->claimed += part[PART_MIB];
+		books->claimed += part[PART_MIB] - reservation->residue_mib;
+		books->used +=
+		    reservation->away ? max64(reservation->residue_mib, part[PART_MEASURED]) : 0;
 		return;
 	}
 	if (reservation->away) {
-		books->used += part[PART_MEASURED];
+		books->used += max64(reservation->residue_mib, part[PART_MEASURED]);
 		return;
 	}
 	books->owners++;
 	books->used += max64(part[PART_MIB], part[PART_MEASURED]);
 	if (reservation->phase == PHASE_RELEASING || reservation->phase == PHASE_SUSPENDING) {
-		books->releasing += part[PART_MIB];
+		books->releasing += part[PART_MIB] - reservation->residue_mib;
 		return;
 	}
 	books->reserved += part[PART_MIB];

@@ -13,11 +13,11 @@ static const struct option options[] = {
 	OPTION("--type", NULL, "TYPE",
 	       "start, claim, reclaim, preempt, move, wait, promise, lapsed, gang, grow, evict, "
 	       "evicted, load, unload, adopt, fail, share, suspended, resume, "
-	       "close, reopen or awaited",
+	       "close, reopen, awaited, sleep or wake",
 	       .completes = COMPLETES_WORDS,
 	       .words = "start claim reclaim preempt move wait promise lapsed gang grow evict "
 	                "evicted load unload adopt fail share suspended resume close reopen "
-	                "awaited"),
+	                "awaited sleep wake"),
 	OPTION("--limit", NULL, "N", "the most to show (default 20)"),
 	OPTION("--short", NULL, NULL, "a line for each, without the arithmetic"),
 	{ 0 },

@@ -264,6 +264,11 @@ static inline bool gpu_divisible_later(const struct gpu *gpu)
 	return gpu->books.whole_owners == gpu->books.whole_releasing &&
 	       gpu->books.whole_claims == 0;
 }
+/* None of its owners and claims has a share of its compute: all views of it are alike. */
+static inline bool gpu_takes_turns(const struct gpu *gpu)
+{
+	return gpu->books.compute.parts == 0 && gpu->books.compute_claimed.parts == 0;
+}
 /* Whether a newcomer without a share of its compute may be on it. */
 static inline bool gpu_shareable_now(const struct gpu *gpu)
 {

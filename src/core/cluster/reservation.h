@@ -34,7 +34,8 @@ struct reservation {
 	bool entered, recorded; /* in the ledger; in the store */
 	bool leaving; /* leaves the ledger with the current command: nobody looks until then */
 	int64_t cpu_milli, host_bytes, since_ms;
-	int64_t copy_bytes; /* host memory for its GPU memory, beside host_bytes */
+	int64_t copy_bytes;  /* host memory for its GPU memory, beside host_bytes */
+	int64_t residue_mib; /* of a slot that sleeps: stays on each of its GPUs; 0 for a task */
 	/* As in reservation_record. */
 	int64_t counted_ms, started_ms, run_id, saved_ms, ended_ms;
 	enum run_ending ending; /* known before it ends, or RUN_GOES_ON */
@@ -45,6 +46,19 @@ struct reservation {
 	int part_count;
 	struct part parts[];
 };
+
+/* What it has on the GPU of one of its parts now, or is to give back there. */
+static inline int64_t reservation_held_mib(const struct reservation *reservation,
+                                           const struct part *part)
+{
+	return max64(reservation->away ? reservation->residue_mib : part->mib, part->measured_mib);
+}
+/* What it needs there beside that to wake; no part is less than the residue. */
+static inline int64_t reservation_missing_mib(const struct reservation *reservation,
+                                              const struct part *part)
+{
+	return part->mib - (reservation->away ? reservation->residue_mib : 0);
+}
 
 /* Whether it counts for its tenant beyond its host memory: it is not on its way out, and not
  * suspended. */

@@ -29,28 +29,39 @@ static bool phase_returns(enum phase phase)
 	return phase == PHASE_RELEASING || phase == PHASE_SUSPENDING;
 }
 
-/* What is away counts on its GPU with what is measured there alone, which should be nothing. */
-static void count_part(const struct part *part, enum phase phase, bool late, bool away, int sign)
+/* What is away counts on its GPU with its residue, and at least with what is measured there. One
+ * without a residue should have nothing there, and owns nothing of the GPU. */
+static void count_part(const struct reservation *reservation, const struct part *part, int sign)
 {
 	struct gpu_books *books = &part->gpu->books;
+	enum phase phase = reservation->phase;
+	bool away = reservation->away, late = reservation->late;
+	int64_t residue_mib = reservation->residue_mib;
+	bool returns = phase_returns(phase) && !late;
 
 	if (phase_claims(phase)) {
-		books->claimed_mib += sign * part->mib;
+		books->claimed_mib += sign * reservation_missing_mib(reservation, part);
 		books->claims += sign;
 		books->whole_claims += part->whole ? sign : 0;
 		compute_sum_add(&books->compute_claimed, part, sign);
 	}
-	if (away)
-		books->used_mib += sign * part->measured_mib;
+	if (away) {
+		books->used_mib += sign * reservation_held_mib(reservation, part);
+		books->owners += residue_mib > 0 ? sign : 0;
+		books->releasing_mib += returns ? sign * residue_mib : 0;
+		books->releasing_owners += returns && residue_mib > 0 ? sign : 0;
+	}
 	if (away || phase_claims(phase))
 		return;
 	books->used_mib += sign * part_amount(part);
 	books->owners += sign;
 	books->whole_owners += part->whole ? sign : 0;
 	compute_sum_add(&books->compute, part, sign);
-	if (phase_returns(phase) && !late) {
-		books->releasing_mib += sign * part_amount(part);
-		books->releasing_owners += sign;
+	if (returns) {
+		bool stays = phase == PHASE_SUSPENDING && residue_mib > 0;
+		books->releasing_mib +=
+		    sign * (part_amount(part) - (phase == PHASE_SUSPENDING ? residue_mib : 0));
+		books->releasing_owners += stays ? 0 : sign;
 		books->whole_releasing += part->whole ? sign : 0;
 		compute_sum_add(&books->compute_releasing, part, sign);
 	}
@@ -132,12 +143,13 @@ struct amounts reservation_amounts(const struct reservation *reservation)
 	return amounts;
 }
 
-/* Who has a GPU to itself rarely uses all of it: what was measured, and some more. */
-static int64_t part_copy_mib(const struct part *part)
+/* Who has a GPU to itself, or serves a model, rarely uses all of it: what was measured, and some
+ * more. */
+static int64_t part_copy_mib(const struct part *part, bool sparing)
 {
 	int64_t measured_mib = part->measured_mib;
 
-	if (!part->whole || measured_mib == 0)
+	if (!sparing || measured_mib == 0)
 		return part_amount(part);
 	return min64(measured_mib + measured_mib / 8 + COPY_SLACK_MIB, part_amount(part));
 }
@@ -147,7 +159,8 @@ int64_t reservation_copy_bytes(const struct reservation *reservation)
 	int64_t mib = 0;
 
 	for (int i = 0; i < reservation->part_count; i++)
-		mib += part_copy_mib(&reservation->parts[i]);
+		mib += part_copy_mib(&reservation->parts[i],
+		                     reservation->slot || reservation->parts[i].whole);
 	return min64(mib, HOST_BYTES_MAX >> 20) << 20;
 }
 
@@ -198,8 +211,7 @@ static void ledger_count(struct ledger *ledger, struct reservation *reservation,
 	int64_t jobs = 0;
 
 	for (int i = 0; i < reservation->part_count; i++)
-		count_part(&reservation->parts[i], phase, reservation->late, reservation->away,
-		           sign);
+		count_part(reservation, &reservation->parts[i], sign);
 	count_cpu(&node->cpu, reservation, sign);
 	count_memory(&node->host, reservation, sign);
 	if (reservation->job && reservation->job->filter->demand)
@@ -307,6 +319,17 @@ void ledger_copy(struct ledger *ledger, struct reservation *reservation, enum ph
 	ledger_phase(ledger, reservation, phase, false);
 }
 
+void ledger_residue(struct ledger *ledger, struct reservation *reservation, int64_t residue_mib)
+{
+	INVARIANT(reservation->slot && residue_mib >= 0 && reservation->entered);
+	for (int i = 0; i < reservation->part_count; i++)
+		INVARIANT(residue_mib <= reservation->parts[i].mib);
+	ledger_count(ledger, reservation, -1);
+	reservation->residue_mib = residue_mib;
+	ledger_count(ledger, reservation, 1);
+	tell_index_of(ledger, reservation);
+}
+
 void ledger_facts(struct ledger *ledger, struct gpu *gpu, int64_t capacity_mib,
                   int64_t overhead_mib, int64_t foreign_mib)
 {
@@ -325,9 +348,9 @@ void ledger_measure(struct ledger *ledger, struct reservation *reservation, stru
 		struct part *part = &reservation->parts[i];
 		if (part->gpu != gpu || part->measured_mib == measured_mib)
 			continue;
-		count_part(part, reservation->phase, reservation->late, reservation->away, -1);
+		count_part(reservation, part, -1);
 		part->measured_mib = measured_mib;
-		count_part(part, reservation->phase, reservation->late, reservation->away, 1);
+		count_part(reservation, part, 1);
 		tell_index(ledger, gpu->node);
 	}
 }
@@ -354,6 +377,8 @@ bool ledger_may_share(const struct ledger *ledger, const struct part *part,
 static bool may_grant_compute(const struct ledger *ledger, const struct part *part, bool own_claim,
                               struct error *error)
 {
+	if (part->compute == 0 && gpu_takes_turns(part->gpu))
+		return true;
 	struct compute_view now = compute_now(part->gpu), later = compute_later(part->gpu);
 
 	if (own_claim)
@@ -363,13 +388,14 @@ static bool may_grant_compute(const struct ledger *ledger, const struct part *pa
 }
 
 /* The memory invariant for one part. A claim that is already entered does not block itself. */
-static bool may_grant_part(const struct ledger *ledger, const struct part *part, bool own_claim,
-                           struct error *error)
+static bool may_grant_part(const struct ledger *ledger, const struct reservation *reservation,
+                           const struct part *part, bool own_claim, struct error *error)
 {
 	const struct gpu *gpu = part->gpu;
 	const struct gpu_books *books = &gpu->books;
 	int32_t own = own_claim ? 1 : 0;
-	int64_t now = gpu_free_now(gpu), later = gpu_free_later(gpu) + (own_claim ? part->mib : 0);
+	int64_t asked = reservation_missing_mib(reservation, part);
+	int64_t now = gpu_free_now(gpu), later = gpu_free_later(gpu) + (own_claim ? asked : 0);
 
 	if (!gpu_is_open(gpu, ledger->config))
 		return error_set(error, ERROR_NO_ROOM, "GPU %s takes nothing new", gpu->r.uuid);
@@ -384,17 +410,17 @@ static bool may_grant_part(const struct ledger *ledger, const struct part *part,
 	if (!part->whole && (books->whole_owners > 0 || books->whole_claims > 0))
 		return error_set(error, ERROR_NO_ROOM, "GPU %s is given whole to another",
 		                 gpu->r.uuid);
-	if (part->mib > now)
+	if (asked > now)
 		return error_set(error, ERROR_NO_ROOM,
 		                 "GPU %s: %lld overhead + %lld foreign + %lld used + %lld asked > "
 		                 "%lld MiB capacity",
 		                 gpu->r.uuid, (long long)gpu->r.overhead_mib,
 		                 (long long)gpu->r.foreign_mib, (long long)books->used_mib,
-		                 (long long)part->mib, (long long)gpu->r.capacity_mib);
-	if (part->mib > later)
+		                 (long long)asked, (long long)gpu->r.capacity_mib);
+	if (asked > later)
 		return error_set(error, ERROR_NO_ROOM,
 		                 "GPU %s: %lld MiB asked, %lld are not claimed", gpu->r.uuid,
-		                 (long long)part->mib, (long long)max64(later, 0));
+		                 (long long)asked, (long long)max64(later, 0));
 	return part->whole || may_grant_compute(ledger, part, own_claim, error);
 }
 
@@ -438,7 +464,7 @@ bool ledger_may_grant(const struct ledger *ledger, const struct reservation *res
 	if (!node_is_open(node))
 		return error_set(error, ERROR_NO_ROOM, "node %s takes nothing new", node->r.name);
 	for (int i = 0; i < reservation->part_count; i++)
-		if (!may_grant_part(ledger, &reservation->parts[i], own, error))
+		if (!may_grant_part(ledger, reservation, &reservation->parts[i], own, error))
 			return false;
 	if (reservation->job && !wakes && !may_grant_counts(reservation, own, error))
 		return false;
@@ -495,8 +521,7 @@ static void ledger_check_gpu(const struct gpu *gpu)
 				continue;
 			struct part part = reservation->parts[j];
 			part.gpu = &recount;
-			count_part(&part, reservation->phase, reservation->late, reservation->away,
-			           1);
+			count_part(reservation, &part, 1);
 		}
 	}
 	INVARIANT(gpu->books.compute.milli <= WHOLE_GPU);

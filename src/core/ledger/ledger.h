@@ -44,6 +44,9 @@ void ledger_phase(struct ledger *ledger, struct reservation *reservation, enum p
  * which must be free; see ledger_may_copy(). Or, in another phase, what it had for that. */
 void ledger_copy(struct ledger *ledger, struct reservation *reservation, enum phase phase,
                  int64_t copy_bytes);
+/* Of a slot that sleeps, or is to: what stays on each of its GPUs, no more than any of its parts.
+ */
+void ledger_residue(struct ledger *ledger, struct reservation *reservation, int64_t residue_mib);
 /* True if the node has host memory for what the reservation has on GPUs, within what suspended
  * tasks may have there. False with the arithmetic. */
 bool ledger_may_copy(const struct ledger *ledger, const struct reservation *reservation,

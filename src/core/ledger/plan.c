@@ -38,6 +38,7 @@ static void plan_note(struct ledger *ledger, enum step_kind kind, struct reserva
 		.late = reservation->late,
 		.since_ms = reservation->since_ms,
 		.copy_bytes = reservation->copy_bytes,
+		.residue_mib = reservation->residue_mib,
 		.version = reservation->node->version,
 		.free_version = ledger->index->free_version,
 	};
@@ -79,7 +80,7 @@ static bool may_claim(const struct ledger *ledger, const struct reservation *cla
 		                        : gpu_divisible_later(part->gpu);
 		struct compute_view view = compute_later(part->gpu);
 		if (!fits || !gpu_is_open(part->gpu, ledger->config) ||
-		    gpu_free_later(part->gpu) < part->mib)
+		    gpu_free_later(part->gpu) < reservation_missing_mib(claim, part))
 			return error_set(error, ERROR_NO_ROOM, "GPU %s will not have %lld MiB free",
 			                 part->gpu->r.uuid, (long long)part->mib);
 		if (!part->whole && !ledger_may_share(ledger, part, &view, error))
@@ -240,7 +241,8 @@ bool plan_grant(struct ledger *ledger, struct reservation *claim, struct error *
 void plan_release(struct ledger *ledger, struct reservation *reservation)
 {
 	INVARIANT(ledger->plan->open);
-	INVARIANT(reservation->phase == PHASE_GRANTED || reservation->phase == PHASE_LIVE);
+	INVARIANT(reservation->phase == PHASE_GRANTED || reservation->phase == PHASE_LIVE ||
+	          (reservation->slot && reservation->phase == PHASE_SUSPENDED));
 	plan_note(ledger, STEP_PHASE, reservation);
 	ledger_phase(ledger, reservation, PHASE_RELEASING, false);
 	reservation->since_ms = ledger->meta->now_ms;
@@ -251,7 +253,7 @@ bool plan_suspend(struct ledger *ledger, struct reservation *reservation, struct
 	struct amounts amounts = { { 0 } };
 	struct bound bound;
 
-	INVARIANT(ledger->plan->open && reservation->phase == PHASE_LIVE && reservation->job);
+	INVARIANT(ledger->plan->open && reservation->phase == PHASE_LIVE);
 	amounts.of[AMOUNT_HOST] = reservation_copy_bytes(reservation);
 	if (!ledger_may_copy(ledger, reservation, error))
 		return false;
@@ -264,6 +266,8 @@ bool plan_suspend(struct ledger *ledger, struct reservation *reservation, struct
 		return false;
 	}
 	plan_note(ledger, STEP_PHASE, reservation);
+	if (reservation->slot)
+		ledger_residue(ledger, reservation, slot_residue_mib(reservation->slot));
 	ledger_copy(ledger, reservation, PHASE_SUSPENDING, amounts.of[AMOUNT_HOST]);
 	reservation->since_ms = ledger->meta->now_ms;
 	return true;
@@ -303,8 +307,10 @@ static bool may_stay(const struct ledger *ledger, const struct reservation *rese
 		struct compute_view view = compute_later(part->gpu);
 		if (!part->whole && !ledger_may_share(ledger, part, &view, NULL))
 			return false;
-		if (gpu_free_later(part->gpu) < max64(part->mib, part->measured_mib) &&
-		    books->claims > 0)
+		int64_t back =
+		    reservation_held_mib(reservation, part) -
+		    (reservation->phase == PHASE_SUSPENDING ? reservation->residue_mib : 0);
+		if (gpu_free_later(part->gpu) < back && books->claims > 0)
 			return false;
 	}
 	if (node->cpu.claimed > 0 &&
@@ -328,10 +334,14 @@ bool plan_keep(struct ledger *ledger, struct reservation *reservation)
 	INVARIANT(at > 0);
 	enum phase before = plan->steps[at - 1].phase;
 	int64_t since_ms = plan->steps[at - 1].since_ms;
+	int64_t copy_bytes = plan->steps[at - 1].copy_bytes;
+	int64_t residue_mib = plan->steps[at - 1].residue_mib;
 	if (!may_stay(ledger, reservation))
 		return false;
 	plan_note(ledger, STEP_PHASE, reservation);
-	ledger_copy(ledger, reservation, before, 0);
+	ledger_copy(ledger, reservation, before, copy_bytes);
+	if (reservation->slot)
+		ledger_residue(ledger, reservation, residue_mib);
 	reservation->since_ms = since_ms;
 	return true;
 }
@@ -371,6 +381,8 @@ static void undo(struct ledger *ledger, const struct plan_step *step)
 		}
 		if (step->copy_bytes != reservation->copy_bytes)
 			ledger_copy(ledger, reservation, step->phase, step->copy_bytes);
+		if (step->residue_mib != reservation->residue_mib)
+			ledger_residue(ledger, reservation, step->residue_mib);
 		ledger_phase(ledger, reservation, step->phase, step->late);
 		reservation->since_ms = step->since_ms;
 		break;

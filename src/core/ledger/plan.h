@@ -17,7 +17,7 @@ struct plan_step {
 	struct reservation *reservation;
 	enum phase phase; /* before */
 	bool late;
-	int64_t since_ms, copy_bytes;
+	int64_t since_ms, copy_bytes, residue_mib;
 	uint64_t version;      /* of the node, before */
 	uint64_t free_version; /* of the index, before */
 };
@@ -47,9 +47,11 @@ struct slot *plan_reserve_slot(struct ledger *ledger, struct model *model, struc
                                struct error *error);
 /* Turns a claim into a right, if the memory invariant permits. */
 bool plan_grant(struct ledger *ledger, struct reservation *claim, struct error *error);
-/* What is held or live is told to stop: it counts until its memory is back. */
+/* What is held or live, or a slot that is asleep, is told to stop: it counts until its memory is
+ * back. */
 void plan_release(struct ledger *ledger, struct reservation *reservation);
-/* Like plan_release(), but its GPU memory goes to host memory, which counts from here on. False
+/* Like plan_release(), but its GPU memory goes to host memory, which counts from here on, and of a
+ * slot the residue stays. False
  * with a reason, and nothing changed, if there is too little of that. */
 bool plan_suspend(struct ledger *ledger, struct reservation *reservation, struct error *error);
 /* What is suspended claims its GPUs, or gets them as soon as the memory invariant permits. */

@@ -18,12 +18,12 @@ static void sketch_change(const struct reservation *reservation, int sign)
 {
 	struct node *node = reservation->node;
 
-	node->mark_cpu += sign * reservation->cpu_milli;
-	node->mark_host += sign * reservation->host_bytes;
+	node->mark_cpu += sign * (reservation->away ? 0 : reservation->cpu_milli);
+	node->mark_host += sign * (reservation->host_bytes + reservation->copy_bytes);
 	for (int i = 0; i < reservation->part_count; i++) {
 		const struct part *part = &reservation->parts[i];
 		struct gpu *gpu = part->gpu;
-		gpu->mark_mib += sign * max64(part->mib, part->measured_mib);
+		gpu->mark_mib += sign * reservation_held_mib(reservation, part);
 		gpu->mark_owners += sign;
 		gpu->mark_whole += sign * part->whole;
 		compute_sum_add(&gpu->mark_compute, part, sign);
@@ -33,7 +33,8 @@ static void sketch_change(const struct reservation *reservation, int sign)
 
 void sketch_go(const struct reservation *reservation)
 {
-	INVARIANT(reservation->phase == PHASE_GRANTED || reservation->phase == PHASE_LIVE);
+	INVARIANT(reservation->phase == PHASE_GRANTED || reservation->phase == PHASE_LIVE ||
+	          (reservation->phase == PHASE_SUSPENDED && reservation->residue_mib > 0));
 	sketch_change(reservation, 1);
 }
 

@@ -14,6 +14,8 @@
 #define FAILURE_DOUBLINGS 6
 #define FAILURES_APART_MS 600000 /* further apart, they do not add up */
 #define LOAD_MIB_PER_MS 8        /* no disk and no bus is faster */
+#define WAKE_MIB_PER_MS 16       /* until one has woken */
+#define WAKE_LEAST_MS 300
 
 struct model *models_find(const struct models *models, int64_t id)
 {
@@ -91,6 +93,7 @@ struct model_record model_complete(const struct model_record *given)
 		model.load_timeout_ms = LOAD_TIMEOUT_DEFAULT_MS;
 	model.removed = false;
 	model.load_ms = model.failures = model.failed_ms = model.not_before_ms = 0;
+	model.wake_ms = model.sleep_residue_mib = model.sleep_host_bytes = 0;
 	return model;
 }
 
@@ -289,6 +292,9 @@ static void model_change(struct sched *sched, struct model *model, const struct 
 	struct model_record record = *given;
 
 	record.load_ms = model->r.load_ms;
+	record.wake_ms = model->r.wake_ms;
+	record.sleep_residue_mib = model->r.sleep_residue_mib;
+	record.sleep_host_bytes = model->r.sleep_host_bytes;
 	record.failures = model->r.failures;
 	record.failed_ms = model->r.failed_ms;
 	record.not_before_ms = model->r.not_before_ms;
@@ -506,6 +512,37 @@ void model_loaded(struct sched *sched, struct model *model, int64_t took_ms)
 		sched_dirty_model(sched, model);
 }
 
+int64_t model_wake_ms(const struct model *model, int64_t memory_mib)
+{
+	if (model->r.wake_ms > 0)
+		return model->r.wake_ms;
+	return WAKE_LEAST_MS + memory_mib / WAKE_MIB_PER_MS;
+}
+
+int64_t model_residue_mib(const struct model *model)
+{
+	return model->r.sleep_residue_mib;
+}
+
+void model_woke(struct sched *sched, struct model *model, int64_t took_ms)
+{
+	int64_t before = model->r.wake_ms;
+
+	INVARIANT(took_ms >= 0);
+	model->r.wake_ms = max64(before ? (3 * before + took_ms) / 4 : took_ms, 1);
+	if (model->r.wake_ms != before)
+		sched_dirty_model(sched, model);
+}
+
+void model_slept(struct sched *sched, struct model *model, int64_t residue_mib, int64_t host_bytes)
+{
+	if (residue_mib == model->r.sleep_residue_mib && host_bytes == model->r.sleep_host_bytes)
+		return;
+	model->r.sleep_residue_mib = residue_mib;
+	model->r.sleep_host_bytes = host_bytes;
+	sched_dirty_model(sched, model);
+}
+
 struct model *model_load(struct sched *sched, const struct model_record *record,
                          struct error *error)
 {
@@ -528,5 +565,6 @@ void models_free(struct models *models)
 	ranktree_free(&models->wanting);
 	ranktree_free(&models->claimants);
 	ranktree_free(&models->closing);
+	ranktree_free(&models->asleep);
 	free(models->order);
 }

@@ -23,6 +23,7 @@ struct wanting;
  * loading; `routable` are ready on a node that can be reached. */
 struct model_counts {
 	int32_t coming, ready, stopping, routable;
+	int32_t asleep;  /* or going to sleep; those that wake are coming */
 	int32_t leaving; /* of those that are coming or ready, on nodes that are drained */
 	int32_t closing; /* of those that are ready, closed for another model */
 };
@@ -74,6 +75,7 @@ struct models {
 	struct ranktree wanting;   /* models that may want another slot: see replica.h */
 	struct ranktree claimants; /* slots that have a claim, by id */
 	struct ranktree closing;   /* slots that are closed for a model, by id */
+	struct ranktree asleep;    /* slots that are asleep, by when they were used and id */
 	struct map slots;          /* struct slot *, by id */
 	struct wanting *order;     /* scratch of replica_open() */
 	size_t order_capacity;
@@ -113,6 +115,14 @@ struct amounts model_amounts(const struct model *model, int64_t smallest_mib);
 /* What loading a slot of it again is expected to take: what loads took so far,
  * and at least what moving its memory takes. */
 int64_t model_reload_ms(const struct model *model, int64_t memory_mib);
+
+/* What putting a slot to sleep and waking it is expected to take. */
+int64_t model_wake_ms(const struct model *model, int64_t memory_mib);
+/* What is expected to stay on each GPU of a slot that sleeps. */
+int64_t model_residue_mib(const struct model *model);
+/* A slot woke after so long; what one that sleeps has, as measured. */
+void model_woke(struct sched *sched, struct model *model, int64_t took_ms);
+void model_slept(struct sched *sched, struct model *model, int64_t residue_mib, int64_t host_bytes);
 
 /* A load failed or a slot died: backs off, longer each time in a row. */
 void model_failed(struct sched *sched, struct model *model, const char *message);

@@ -22,7 +22,8 @@ static enum want want_of(const struct model *model)
 		return WANT_MINIMUM;
 	if (waiting > model->counts.coming * model->r.concurrency && have < model->r.max_replicas)
 		return WANT_REPLICA;
-	return model->r.prewarm && have == 0 ? WANT_PREWARM : WANT_NOTHING;
+	return model->r.prewarm && have == 0 && model->counts.asleep == 0 ? WANT_PREWARM
+	                                                                  : WANT_NOTHING;
 }
 
 enum want replica_want(const struct sched *sched, const struct model *model)
@@ -73,6 +74,8 @@ static bool could_have(struct sched *sched, struct model *model)
 	if (sched->pass.making_room)
 		return sched->pass.room_kind == ROOM_EVICT ? evict_may_help(sched, &search)
 		                                           : room_may_help_slot(sched, model);
+	if (model->counts.asleep > 0)
+		return true;
 	search.any = true;
 	return applicant_find(&sched->placement, &search, &choice);
 }

@@ -43,6 +43,9 @@ static int32_t *slot_count_of(struct slot *slot)
 		return &counts->ready;
 	case SLOT_STOPPING:
 		return &counts->stopping;
+	case SLOT_SLEEPING:
+	case SLOT_ASLEEP:
+		return &counts->asleep;
 	default:
 		return &counts->coming;
 	}
@@ -66,6 +69,29 @@ static void end_closing(struct sched *sched, struct slot *slot)
 	sched_dirty_slot(sched, slot);
 }
 
+/* Puts it into the lists of those that have a claim and of those that are asleep, or takes it out.
+ */
+static void list_state(struct sched *sched, struct slot *slot)
+{
+	struct models *models = &sched->models;
+	bool claims = slot->linked &&
+	              (slot->r.state == SLOT_WAITING || slot->reservation->phase == PHASE_WAKING);
+	bool sleeps = slot->linked && slot->r.state == SLOT_ASLEEP;
+
+	if (slot->claims && !claims)
+		ranktree_remove(&models->claimants, slot->r.id, 0);
+	if (!slot->claims && claims)
+		ranktree_insert(&models->claimants, slot->r.id, 0, slot);
+	slot->claims = claims;
+	if (slot->sleeps && !sleeps)
+		ranktree_remove(&models->asleep, slot->slept_key, slot->r.id);
+	if (!slot->sleeps && sleeps) {
+		slot->slept_key = slot->r.used_ms;
+		ranktree_insert(&models->asleep, slot->slept_key, slot->r.id, slot);
+	}
+	slot->sleeps = sleeps;
+}
+
 static void set_state(struct sched *sched, struct slot *slot, enum slot_state state)
 {
 	enum slot_state before = (enum slot_state)slot->r.state;
@@ -75,8 +101,7 @@ static void set_state(struct sched *sched, struct slot *slot, enum slot_state st
 	--*slot_count_of(slot);
 	slot->r.state = (int32_t)state;
 	++*slot_count_of(slot);
-	if (before == SLOT_WAITING)
-		ranktree_remove(&sched->models.claimants, slot->r.id, 0);
+	list_state(sched, slot);
 	if (slot_holds_up(slot))
 		count_loading(slot, 1);
 	if (before == SLOT_LOADING)
@@ -108,8 +133,7 @@ void slot_link(struct sched *sched, struct slot *slot)
 	++*slot_count_of(slot);
 	if (slot_holds_up(slot))
 		count_loading(slot, 1);
-	if (slot->r.state == SLOT_WAITING)
-		ranktree_insert(&sched->models.claimants, slot->r.id, 0, slot);
+	list_state(sched, slot);
 	if (slot->r.closing_for != 0) {
 		model->counts.closing++;
 		ranktree_insert(&sched->models.closing, slot->r.id, 0, slot);
@@ -125,8 +149,6 @@ static void unlink_slot(struct sched *sched, struct slot *slot)
 	--*slot_count_of(slot);
 	if (slot_holds_up(slot))
 		count_loading(slot, -1);
-	if (slot->r.state == SLOT_WAITING)
-		ranktree_remove(&sched->models.claimants, slot->r.id, 0);
 	while (model->slots[at] != slot)
 		at++;
 	model->slot_count--;
@@ -134,6 +156,7 @@ static void unlink_slot(struct sched *sched, struct slot *slot)
 	        (model->slot_count - at) * sizeof(struct slot *));
 	map_remove(&sched->models.slots, slot->r.id);
 	slot->linked = false;
+	list_state(sched, slot);
 }
 
 void slot_order_load(struct sched *sched, const struct slot *slot)
@@ -162,7 +185,8 @@ void slot_order_load(struct sched *sched, const struct slot *slot)
 	                          .command = model->command,
 	                          .cpu_milli = reservation->cpu_milli,
 	                          .host_bytes = reservation->host_bytes,
-	                          .load_timeout_ms = model->load_timeout_ms });
+	                          .load_timeout_ms = model->load_timeout_ms,
+	                          .sleep = model->sleep });
 }
 
 void slot_expect_load(struct sched *sched, struct slot *slot)
@@ -382,6 +406,169 @@ bool slot_ready(struct sched *sched, struct slot *slot, const char *address, str
 	return true;
 }
 
+int64_t slot_residue_mib(const struct slot *slot)
+{
+	return model_residue_mib(slot->model);
+}
+
+/* Of one whose residue is large, sleeping would give back too little. */
+bool slot_may_sleep(const struct slot *slot)
+{
+	const struct reservation *reservation = slot->reservation;
+
+	if (slot->model->r.sleep == SLEEP_OFF || slot->model->r.removed || slot->r.sleepless ||
+	    slot->r.evicted || slot->r.state != SLOT_READY || slot->active > 0 ||
+	    reservation->phase != PHASE_LIVE || !node_is_open(reservation->node))
+		return false;
+	for (int i = 0; i < reservation->part_count; i++)
+		if (2 * slot_residue_mib(slot) > reservation->parts[i].mib)
+			return false;
+	return true;
+}
+
+void slot_order_move(struct sched *sched, const struct slot *slot)
+{
+	const struct reservation *reservation = slot->reservation;
+	bool back = reservation->phase == PHASE_RESUMING;
+
+	INVARIANT(back || reservation->phase == PHASE_SUSPENDING);
+	effects_order(sched->effects, back ? EFFECT_RESUME : EFFECT_SUSPEND,
+	              &(struct task_order){ .term = sched->meta.term,
+	                                    .reservation_id = slot->r.id,
+	                                    .node_id = reservation->node->r.id,
+	                                    .tenant_id = slot->model->r.tenant_id,
+	                                    .grace_ms = sched->config.grace_ms,
+	                                    .copy_bytes = reservation->copy_bytes,
+	                                    .sleep = slot->r.sleep });
+}
+
+/* What its model has, and what may be evicted, is other than before. */
+static void slot_moves(struct sched *sched, struct slot *slot)
+{
+	slot_settle(sched, slot);
+	evict_list_model(sched, slot->model);
+	replica_list(sched, slot->model);
+}
+
+void slot_sleeps(struct sched *sched, struct slot *slot)
+{
+	INVARIANT(slot->reservation->phase == PHASE_SUSPENDING && !sched->plan.open);
+	INVARIANT(slot->active == 0);
+	slot->r.sleep = slot->model->r.sleep;
+	slot->r.ordered_ms = sched_now(sched);
+	set_phase(sched, slot, PHASE_SUSPENDING);
+	set_state(sched, slot, SLOT_SLEEPING);
+	slot_moves(sched, slot);
+	slot_order_move(sched, slot);
+}
+
+void slot_wakes(struct sched *sched, struct slot *slot)
+{
+	enum phase phase = slot->reservation->phase;
+
+	INVARIANT((phase == PHASE_WAKING || phase == PHASE_RESUMING) && !sched->plan.open);
+	slot->r.ordered_ms = sched_now(sched);
+	set_state(sched, slot, SLOT_WAKING);
+	sched_dirty_reservation(sched, slot->reservation);
+	slot_moves(sched, slot);
+	if (phase != PHASE_RESUMING)
+		return;
+	slot_event(sched, slot, EVENT_SLOT_WAKING);
+	slot_order_move(sched, slot);
+}
+
+void slot_sleeps_on(struct sched *sched, struct slot *slot)
+{
+	INVARIANT(slot->r.state == SLOT_WAKING);
+	set_phase(sched, slot, PHASE_SUSPENDED);
+	set_state(sched, slot, SLOT_ASLEEP);
+	slot_moves(sched, slot);
+}
+
+/* It has its GPU memory, and serves. */
+static void slot_is_back(struct sched *sched, struct slot *slot)
+{
+	struct reservation *reservation = slot->reservation;
+
+	ledger_copy(&sched->ledger, reservation, PHASE_LIVE, 0);
+	ledger_residue(&sched->ledger, reservation, 0);
+	reservation->since_ms = sched_now(sched);
+	set_phase(sched, slot, PHASE_LIVE);
+	set_state(sched, slot, SLOT_READY);
+	slot->r.used_ms = sched_now(sched);
+	slot->r.sleep = SLEEP_OFF;
+	for (int i = 0; i < reservation->part_count; i++)
+		node_report_over(sched, reservation->parts[i].gpu);
+	slot_moves(sched, slot);
+	route_serve(sched, slot->model);
+	replica_list(sched, slot->model);
+}
+
+/* What it has from here on, as measured: no more on a GPU than its part there. */
+static void slot_book(struct sched *sched, struct slot *slot, const struct slot_moved *moved)
+{
+	struct reservation *reservation = slot->reservation;
+	int64_t residue_mib =
+	    moved->residue_mib >= 0 ? moved->residue_mib : reservation->residue_mib;
+	int64_t host_bytes = moved->host_bytes > 0 ? min64(moved->host_bytes, HOST_BYTES_MAX)
+	                                           : reservation->copy_bytes;
+
+	for (int i = 0; i < reservation->part_count; i++)
+		residue_mib = min64(residue_mib, reservation->parts[i].mib);
+	for (int i = 0; i < reservation->part_count; i++)
+		ledger_measure(&sched->ledger, reservation, reservation->parts[i].gpu, residue_mib);
+	ledger_residue(&sched->ledger, reservation, residue_mib);
+	ledger_copy(&sched->ledger, reservation, PHASE_SUSPENDED, host_bytes);
+	if (moved->residue_mib >= 0 && moved->host_bytes > 0)
+		model_slept(sched, slot->model, residue_mib, host_bytes);
+}
+
+bool slot_slept(struct sched *sched, struct slot *slot, const struct slot_moved *moved,
+                struct error *error)
+{
+	struct reservation *reservation = slot->reservation;
+
+	if (slot->r.state == SLOT_ASLEEP || slot->r.state == SLOT_WAKING)
+		return true;
+	if (slot->r.state != SLOT_SLEEPING)
+		return error_set(error, ERROR_CONFLICT, "slot %lld is not being put to sleep",
+		                 (long long)slot->r.id);
+	if (!moved->done) {
+		slot->r.sleepless = true;
+		slot_is_back(sched, slot);
+		return true;
+	}
+	slot_book(sched, slot, moved);
+	reservation->since_ms = sched_now(sched);
+	set_phase(sched, slot, PHASE_SUSPENDED);
+	set_state(sched, slot, SLOT_ASLEEP);
+	for (int i = 0; i < reservation->part_count; i++)
+		node_report_over(sched, reservation->parts[i].gpu);
+	slot_event(sched, slot, EVENT_SLOT_ASLEEP);
+	slot_moves(sched, slot);
+	return true;
+}
+
+bool slot_woke(struct sched *sched, struct slot *slot, const struct slot_moved *moved,
+               struct error *error)
+{
+	if (slot->r.state == SLOT_READY)
+		return true;
+	if (slot->r.state != SLOT_WAKING || slot->reservation->phase != PHASE_RESUMING)
+		return error_set(error, ERROR_CONFLICT, "slot %lld is not being woken",
+		                 (long long)slot->r.id);
+	if (!moved->done)
+		return slot_exited(sched, slot, moved->message, false, error) &&
+		       (order_stop_unknown(sched, slot->reservation->node, slot->r.id), true);
+	int64_t took_ms = sched_now(sched) - slot->r.ordered_ms;
+	model_woke(sched, slot->model, took_ms);
+	rotation_loaded(sched, slot, took_ms);
+	slot->r.ready_ms = sched_now(sched);
+	slot_is_back(sched, slot);
+	slot_event(sched, slot, EVENT_SLOT_READY);
+	return true;
+}
+
 static void decide_failure(struct sched *sched, const struct slot *slot, const char *message)
 {
 	struct decision_record decision = { .kind = DECISION_FAIL,
@@ -463,11 +650,11 @@ void slot_stop_drained(struct sched *sched, struct node *node)
 	}
 }
 
-static void time_out(struct sched *sched, struct slot *slot)
+static void time_out(struct sched *sched, struct slot *slot, const char *what)
 {
 	struct buffer message = { 0 };
 
-	buffer_print(&message, "loading took longer than %lld s",
+	buffer_print(&message, "%s took longer than %lld s", what,
 	             (long long)(slot->model->r.load_timeout_ms / 1000));
 	model_failed(sched, slot->model, message.data);
 	decide_failure(sched, slot, message.data);
@@ -484,6 +671,14 @@ static void slot_overdue(struct sched *sched, struct slot *slot)
 	sched_dirty_slot(sched, slot);
 	slot_settle(sched, slot);
 	slot_load_next(sched, slot->reservation->node);
+}
+
+/* Told to sleep or to wake, and it is not known to have done so. */
+static bool slot_is_moving(const struct slot *slot)
+{
+	return slot->linked &&
+	       (slot->r.state == SLOT_SLEEPING ||
+	        (slot->r.state == SLOT_WAKING && slot->reservation->phase == PHASE_RESUMING));
 }
 
 static int64_t load_ends_ms(const struct slot *slot)
@@ -516,9 +711,13 @@ void slot_timer(struct sched *sched, struct slot *slot)
 	INVARIANT(slot->linked && !sched->plan.open);
 	if (slot->r.state == SLOT_LOADING) {
 		if (load_ends_ms(slot) <= now_ms)
-			time_out(sched, slot);
+			time_out(sched, slot, "loading");
 		else
 			slot_overdue(sched, slot);
+		return;
+	}
+	if (slot_is_moving(slot)) {
+		time_out(sched, slot, slot->r.state == SLOT_WAKING ? "waking" : "going to sleep");
 		return;
 	}
 	INVARIANT(slot->r.state == SLOT_READY && !slot->cold);
@@ -544,6 +743,8 @@ static void set_timer(struct sched *sched, struct slot *slot)
 	if (slot->linked && slot->r.state == SLOT_LOADING)
 		slot->timer_ms = slot_holds_up(slot) ? min64(slot->r.overdue_ms, load_ends_ms(slot))
 		                                     : load_ends_ms(slot);
+	if (slot_is_moving(slot))
+		slot->timer_ms = load_ends_ms(slot);
 	if (slot->linked && slot->r.state == SLOT_READY) {
 		slot->cold = slot->active == 0 && !slot_is_to_go(slot) &&
 		             cold_at_ms(slot) <= sched_now(sched);
@@ -605,8 +806,7 @@ static void set_routable(struct slot *slot)
 	const struct node *node = slot->reservation->node;
 	bool routable = slot->linked && slot->r.state == SLOT_READY && slot->r.closing_for == 0 &&
 	                !slot->r.evicted && node_is_open(node);
-	bool leaving =
-	    slot->linked && slot->r.state != SLOT_STOPPING && (node->r.draining || slot->r.evicted);
+	bool leaving = slot->linked && slot_counts(slot) && (node->r.draining || slot->r.evicted);
 	int32_t before = model->counts.routable;
 
 	if (slot->routable != routable) {

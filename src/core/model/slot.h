@@ -13,10 +13,14 @@ struct request_entry;
  *     loading   held, or live once the node says that it has begun
  *     ready     live
  *     stopping  releasing
- * Of all slots on a GPU `loads_per_gpu` at a time are told to load, and those that are overdue do
- * not count: their load takes longer than loads of their model did. A slot on a node that is
- * drained takes no more requests, and stops when it has none. `active` is the number of
- * requests in flight there, at most `r.concurrency`, and 0 unless it is ready. */
+ *     sleeping  suspending
+ *     asleep    suspended
+ *     waking    waking (a claim), or resuming once its node was told
+ * A slot that is asleep has its residue on its GPUs and its copy on the host. It wakes on those
+ * GPUs alone, or is stopped. Of all slots on a GPU `loads_per_gpu` at a time are told to load, and
+ * those that are overdue do not count: their load takes longer than loads of their model did. A
+ * slot on a node that is drained takes no more requests, and stops when it has none. `active` is
+ * the number of requests in flight there, at most `r.concurrency`, and 0 unless it is ready. */
 struct slot {
 	struct slot_record r;
 	struct model *model;
@@ -26,17 +30,20 @@ struct slot {
 	struct request_entry *leases; /* requests in flight here, in no order that decides */
 	int32_t open_index;           /* in its model's heap of slots with a place; -1 */
 	int32_t timer_index;          /* in sched.slot_timers; -1 */
-	int64_t timer_ms;             /* loading: when that takes too long; ready: when it may be
-	                                 cold; INT64_MAX */
-	bool routable;                /* ready and not closed, on a node that is online, has
-	                                 reported and is not drained */
-	bool leaving;                 /* counted in its model's `leaving` */
-	int32_t rival_index;          /* in its node's list of rivals; -1 */
-	bool cold;                    /* ready and idle beyond its time to live */
-	bool listed;                  /* among the slots that may be evicted; see evict.h */
-	int64_t cold_key;             /* its key there */
-	int64_t reload_ms;            /* what loading it again takes, while it is listed */
-	bool linked;                  /* known by id and by its model: not while it is planned */
+	bool claims;                  /* in models.claimants */
+	bool sleeps;                  /* in models.asleep, under slept_key */
+	int64_t slept_key;
+	int64_t timer_ms;    /* loading: when that takes too long; ready: when it may be
+	                        cold; INT64_MAX */
+	bool routable;       /* ready and not closed, on a node that is online, has
+	                        reported and is not drained */
+	bool leaving;        /* counted in its model's `leaving` */
+	int32_t rival_index; /* in its node's list of rivals; -1 */
+	bool cold;           /* ready and idle beyond its time to live */
+	bool listed;         /* among the slots that may be evicted; see evict.h */
+	int64_t cold_key;    /* its key there */
+	int64_t reload_ms;   /* what loading it again takes, while it is listed */
+	bool linked;         /* known by id and by its model: not while it is planned */
 	bool dirty, recorded, gone;
 };
 
@@ -67,6 +74,31 @@ void slot_open(struct sched *sched, struct slot *slot);
  * elsewhere, its memory is free. */
 void slot_vanished(struct sched *sched, struct slot *slot);
 
+/* Whether it may go to sleep instead of being stopped; and what would stay on each of its GPUs. */
+bool slot_may_sleep(const struct slot *slot);
+int64_t slot_residue_mib(const struct slot *slot);
+/* After a committed plan_suspend(), and plan_wake() or plan_resume(): states, orders, events. */
+void slot_sleeps(struct sched *sched, struct slot *slot);
+void slot_wakes(struct sched *sched, struct slot *slot);
+/* It claims its GPUs no more. */
+void slot_sleeps_on(struct sched *sched, struct slot *slot);
+/* The order to sleep or to wake again, for a node that may have missed it. */
+void slot_order_move(struct sched *sched, const struct slot *slot);
+
+/* What the node tells of one that was to sleep or to wake: that it is done, in `took_ms`, with
+ * what it has now; or that it could not be, and all is as before. */
+struct slot_moved {
+	bool done;
+	int64_t took_ms;
+	int64_t residue_mib; /* the most on one GPU; -1: not measured */
+	int64_t host_bytes;  /* beside what it had; 0: not measured */
+	const char *message;
+};
+bool slot_slept(struct sched *sched, struct slot *slot, const struct slot_moved *moved,
+                struct error *error);
+bool slot_woke(struct sched *sched, struct slot *slot, const struct slot_moved *moved,
+               struct error *error);
+
 /* What nodes tell. */
 bool slot_loading(struct sched *sched, struct slot *slot, struct error *error);
 bool slot_ready(struct sched *sched, struct slot *slot, const char *address, struct error *error);
@@ -77,6 +109,12 @@ bool slot_released(struct sched *sched, struct slot *slot, struct error *error);
 /* Loads what may be loaded on the node, if that can be reached: of several on one
  * GPU the oldest first, and the next when that is ready, overdue or gone. */
 void slot_load_next(struct sched *sched, struct node *node);
+/* It is coming or ready. */
+static inline bool slot_counts(const struct slot *slot)
+{
+	return slot->r.state != SLOT_STOPPING && slot->r.state != SLOT_SLEEPING &&
+	       slot->r.state != SLOT_ASLEEP;
+}
 /* A load that is not overdue: others wait for it. */
 static inline bool slot_holds_up(const struct slot *slot)
 {

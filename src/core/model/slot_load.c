@@ -66,6 +66,13 @@ static bool suits(const struct slot *slot)
 		return slot->r.state == SLOT_PLACED || slot->r.state == SLOT_LOADING;
 	case PHASE_LIVE:
 		return slot->r.state == SLOT_LOADING || slot->r.state == SLOT_READY;
+	case PHASE_SUSPENDING:
+		return slot->r.state == SLOT_SLEEPING;
+	case PHASE_SUSPENDED:
+		return slot->r.state == SLOT_ASLEEP;
+	case PHASE_WAKING:
+	case PHASE_RESUMING:
+		return slot->r.state == SLOT_WAKING;
 	default:
 		return slot->r.state == SLOT_STOPPING;
 	}
@@ -84,13 +91,17 @@ static void slot_load_check_slot(const struct slot *slot, struct model_counts *c
 	INVARIANT((slot->open_index >= 0) == (routable && slot->active < slot->r.concurrency));
 	INVARIANT(slot->timer_index >= 0 ||
 	          !(slot->r.state == SLOT_LOADING || (slot->r.state == SLOT_READY && !slot->cold)));
-	counts->coming += slot->r.state < SLOT_READY;
+	counts->coming += slot->r.state < SLOT_READY || slot->r.state == SLOT_WAKING;
+	counts->asleep += slot->r.state == SLOT_SLEEPING || slot->r.state == SLOT_ASLEEP;
+	INVARIANT(slot->claims ==
+	          (slot->r.state == SLOT_WAITING || slot->reservation->phase == PHASE_WAKING));
+	INVARIANT(slot->sleeps == (slot->r.state == SLOT_ASLEEP));
 	counts->ready += slot->r.state == SLOT_READY;
 	counts->stopping += slot->r.state == SLOT_STOPPING;
 	counts->routable += routable;
 	INVARIANT(slot->r.closing_for == 0 || slot->r.state == SLOT_READY);
 	counts->closing += slot->r.closing_for != 0;
-	counts->leaving += slot->r.state != SLOT_STOPPING && (node->r.draining || slot->r.evicted);
+	counts->leaving += slot_counts(slot) && (node->r.draining || slot->r.evicted);
 	*places += routable ? slot->r.concurrency : 0;
 }
 
@@ -108,6 +119,7 @@ static void check_model(const struct sched *sched, const struct model *model)
 	}
 	INVARIANT(counts.coming == model->counts.coming && counts.ready == model->counts.ready);
 	INVARIANT(counts.stopping == model->counts.stopping);
+	INVARIANT(counts.asleep == model->counts.asleep);
 	INVARIANT(counts.routable == model->counts.routable && places == model->capacity);
 	INVARIANT(counts.leaving == model->counts.leaving);
 	INVARIANT(counts.closing == model->counts.closing);

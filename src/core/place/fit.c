@@ -96,12 +96,14 @@ static bool compute_view_takes(const struct placement *placement, const struct s
                                const struct gpu *gpu, int32_t *left)
 {
 	const struct shape_request *request = &search->shape->request;
+
+	*left = WHOLE_GPU;
+	if (request->compute == 0 && gpu_takes_turns(gpu))
+		return true;
 	const struct part part = { .compute = request->compute, .sharer = request->sharer };
 	struct compute_view now = compute_now(gpu);
 	struct compute_view later =
 	    search->view == VIEW_CLEARED ? compute_cleared(gpu) : compute_later(gpu);
-
-	*left = WHOLE_GPU;
 	return view_takes(placement, &later, &part, left) &&
 	       (search->view != VIEW_NOW || view_takes(placement, &now, &part, left));
 }

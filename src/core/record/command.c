@@ -65,7 +65,7 @@ struct only_reservation {
 	F(T, ago_ms) F(T, use.peak_mib) F(T, use.gpu_ms) F(T, use.energy_mj)                       \
 	F(T, use.host_peak_bytes) F(T, use.cpu_ms) F(T, use.limit_mib) F(T, use.guard_peak_mib)    \
 	F(T, use.refusals) F(T, use.refused_mib) F(T, use.unguarded) F(T, foreign) F(T, finished)
-#define MOVED_FIELDS(F, T) F(T, ago_ms)
+#define MOVED_FIELDS(F, T) F(T, ago_ms) F(T, use.peak_mib) F(T, use.host_peak_bytes)
 #define NOTICE_FIELDS(F, T)                                                                        \
 	F(T, reservation_id) F(T, notice, .words = &task_notice_words) F(T, message) F(T, node)
 #define MODEL_FIELDS(F, T) F(T, administrator)

@@ -208,11 +208,14 @@ struct command {
 			int64_t exit_code;
 			bool released; /* SUSPENDED, RESUMED: it is done; else it is as before */
 			const char *message;
-			int32_t notice;      /* NOTICE: enum task_notice */
-			int64_t ago_ms;      /* EXITED: so long ago, by the node's clock;
-			                        SUSPENDED, RESUMED: it took so long */
-			struct task_use use; /* EXITED: of this run */
-			bool foreign;        /* EXITED: foreign memory took what it had reserved */
+			int32_t notice; /* NOTICE: enum task_notice */
+			int64_t ago_ms; /* EXITED: so long ago, by the node's clock;
+			                   SUSPENDED, RESUMED: it took so long */
+			/* EXITED: of this run. SUSPENDED, of a slot: the most that stays on one of
+			 * its GPUs, and what the host gave for it, as peaks; host 0: not measured
+			 */
+			struct task_use use;
+			bool foreign;  /* EXITED: foreign memory took what it had reserved */
 			bool finished; /* EXITED: it did all of its work, also if told to stop */
 			const char *node;
 		} task;

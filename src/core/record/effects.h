@@ -53,6 +53,8 @@ enum event_kind {
 	EVENT_JOB_DEADLINE,     /* is at risk, or is not any more; `value`: thousandths */
 	EVENT_WINDOW_CHANGED,   /* made, opened, closed or gone: `value` is its id */
 	EVENT_TASK_UNEXPLAINED, /* of enum task_notice too */
+	EVENT_SLOT_ASLEEP,
+	EVENT_SLOT_WAKING,
 };
 
 /* The event of an enum task_notice. */
@@ -87,6 +89,7 @@ struct task_order {
 	struct rows parts; /* START: enum part_column */
 	int64_t cpu_milli, host_bytes;
 	int64_t copy_bytes;     /* SUSPEND: host memory for what it has on GPUs */
+	int32_t sleep;          /* SUSPEND, RESUME: of a slot, enum model_sleep; of a task 0 */
 	int64_t max_runtime_ms; /* START: the node ends it after that; 0: never */
 	int32_t lease_loss;     /* START: enum lease_loss */
 	/* START: NULL, or the uid of the pod that its orchestrator starts under this reservation.
@@ -106,6 +109,7 @@ struct load_order {
 	const char *kv_cache, *command;
 	int64_t cpu_milli, host_bytes;
 	int64_t load_timeout_ms;
+	int32_t sleep; /* enum model_sleep: how it will be put to sleep */
 };
 
 /* What becomes of a request. GRANTED can follow QUEUED, and either can follow

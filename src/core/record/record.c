@@ -90,22 +90,23 @@
 	F(T, cpu_milli) F(T, host_bytes) F(T, context) F(T, parallel) F(T, kv_cache)               \
 	F(T, concurrency) F(T, min_replicas) F(T, max_replicas) F(T, prewarm) F(T, pinned)         \
 	F(T, idle_ttl_ms) F(T, load_timeout_ms) F(T, priority) F(T, shared) F(T, users, .width = 1) \
-	F(T, policy, .words = &slot_policy_words) F(T, gpu_models) F(T, node_labels) \
+	F(T, policy, .words = &slot_policy_words) F(T, sleep, .words = &model_sleep_words) F(T, gpu_models) F(T, node_labels) \
 	F(T, price_input) F(T, price_cached) F(T, price_output) F(T, queue_timeout_ms)  \
 	F(T, keep_alive, .words = &keep_alive_words) F(T, removed)  \
-	F(T, load_ms) F(T, failures) F(T, failed_ms) F(T, not_before_ms) F(T, message)
+	F(T, load_ms) F(T, wake_ms) F(T, sleep_residue_mib) F(T, sleep_host_bytes) F(T, failures) F(T, failed_ms) F(T, not_before_ms) F(T, message)
 
 #define SLOT_FIELDS(F, T)                                                                          \
 	F(T, id) F(T, model_id) F(T, state, .words = &slot_state_words) F(T, address)              \
 	F(T, concurrency) F(T, fixed) F(T, adopted) F(T, ordered_ms) F(T, ready_ms) F(T, used_ms)     \
-	F(T, held_ms) F(T, overdue_ms) F(T, closing_for) F(T, evicted)
+	F(T, held_ms) F(T, overdue_ms) F(T, closing_for) F(T, evicted)         \
+	F(T, sleep, .words = &model_sleep_words) F(T, sleepless)
 
 #define RESERVATION_FIELDS(F, T)                                                                   \
 	F(T, id) F(T, job_id) F(T, task) F(T, model_id) F(T, node_id) F(T, phase, .words = &phase_words)          \
 	F(T, late) F(T, requeue) F(T, cpu_milli) F(T, host_bytes) F(T, since_ms)                   \
 	F(T, parts, .width = PART_WIDTH) F(T, counted_ms) F(T, started_ms)                         \
 	F(T, ending, .words = &run_ending_words) F(T, run_id) F(T, saved_ms) F(T, away)            \
-	F(T, copy_bytes) F(T, ended_ms)
+	F(T, copy_bytes) F(T, ended_ms) F(T, residue_mib)
 
 #define RUN_FIELDS(F, T)                                                                           \
 	F(T, id) F(T, tenant_id) F(T, job_id) F(T, task) F(T, model_id) F(T, reservation_id)       \

@@ -290,15 +290,20 @@ struct model_record {
 	struct rows users; /* 1 wide: ids of tenants that may, with all below them, beside its own
 	                    */
 	int32_t policy;    /* enum slot_policy */
+	int32_t sleep;     /* enum model_sleep */
 	const char *gpu_models, *node_labels; /* where it may be loaded; as for a job */
 	/* For gateways. The prices are for a million tokens, in millionths of the currency. */
 	int64_t price_input, price_cached, price_output;
 	int64_t queue_timeout_ms; /* how long a request waits at most; 0: the gateway's own */
 	int32_t keep_alive;       /* enum keep_alive */
 	/* What became of it: kept by the core. */
-	bool removed;     /* no more requests; gone with its last slot */
-	int64_t load_ms;  /* what loading it takes, from the loads so far; 0: unknown */
-	int64_t failures; /* in a row: loads that failed, slots that died */
+	bool removed;    /* no more requests; gone with its last slot */
+	int64_t load_ms; /* what loading it takes, from the loads so far; 0: unknown */
+	int64_t wake_ms; /* what waking takes, likewise */
+	/* Of a slot that slept, as measured the last time: on each of its GPUs, and on the host.
+	 * 0: unknown. */
+	int64_t sleep_residue_mib, sleep_host_bytes;
+	int64_t failures;                 /* in a row: loads that failed, slots that died */
 	int64_t failed_ms, not_before_ms; /* the last one; no new slot before */
 	const char *message;              /* of the last one */
 };
@@ -323,6 +328,8 @@ struct slot_record {
 	int64_t overdue_ms;  /* loading: from then on others load beside it; 0: they may now */
 	int64_t closing_for; /* ready: takes no more requests, and goes for this model; 0: not */
 	bool evicted;        /* takes no more requests, and stops when it has none */
+	int32_t sleep;       /* enum model_sleep: how it was put to sleep; SLEEP_OFF: it is awake */
+	bool sleepless;      /* it could not be put to sleep: it is stopped instead */
 };
 
 enum part_column { PART_GPU, PART_MIB, PART_SHARE, PART_MEASURED, PART_WHOLE, PART_WIDTH };
@@ -344,6 +351,7 @@ struct reservation_record {
 	bool away;                      /* its GPU memory is in host memory */
 	int64_t copy_bytes;             /* host memory for that, beside host_bytes */
 	int64_t ended_ms;               /* when the run with `run_id` ended; 0: none */
+	int64_t residue_mib;            /* of a slot that sleeps: stays on each of its GPUs */
 };
 
 /* How a run came to its end. */
@@ -522,6 +530,8 @@ enum decision_kind {
 	DECISION_CLOSE,     /* this slot takes no more requests: it is the turn of another model */
 	DECISION_REOPEN,    /* it does again: that model needs it no more */
 	DECISION_AWAITED,   /* another job waits for this one to end, rather than preempting it */
+	DECISION_SLEEP,     /* this slot goes to sleep, for another */
+	DECISION_WAKE,      /* this slot gets its GPUs back, or a claim on them */
 };
 
 /* One row per GPU that mattered, with the arithmetic of the memory invariant. */
@@ -586,8 +596,8 @@ enum evicted_column {
 extern const struct words window_repeat_words, policy_words, node_state_words, gpu_kind_words,
     closeness_words, lease_loss_words, suspend_words, sharing_compute_words, dependency_words,
     job_state_words, task_state_words, phase_words, decision_words, runtime_words,
-    slot_policy_words, keep_alive_words, slot_state_words, request_end_words, task_notice_words,
-    time_sharing_words, run_ending_words;
+    slot_policy_words, model_sleep_words, keep_alive_words, slot_state_words, request_end_words,
+    task_notice_words, time_sharing_words, run_ending_words;
 
 /* The descriptions, by kind. */
 extern const struct record_type record_types[RECORD_KINDS];

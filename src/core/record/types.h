@@ -120,7 +120,7 @@ enum phase {
 	PHASE_LIVE,       /* the node says that it runs */
 	PHASE_RELEASING,  /* told to stop, or ended; memory not confirmed as back */
 	PHASE_SUSPENDING, /* told to move its GPU memory to host memory; not confirmed as gone */
-	PHASE_SUSPENDED,  /* has host memory alone */
+	PHASE_SUSPENDED,  /* has host memory, and a slot its residue on GPUs */
 	PHASE_WAKING,     /* the same, with a claim on its GPUs */
 	PHASE_RESUMING,   /* has its GPUs, and was told to move back; not confirmed */
 };
@@ -184,6 +184,15 @@ enum slot_state {
 	SLOT_LOADING,  /* its node was told to load it */
 	SLOT_READY,    /* serves requests */
 	SLOT_STOPPING, /* told to stop, or ended; memory not confirmed as back */
+	SLOT_SLEEPING, /* told to sleep: its GPU memory goes to host memory; not confirmed */
+	SLOT_ASLEEP,   /* has host memory, and a residue on its GPUs */
+	SLOT_WAKING,   /* has a claim on its GPUs, or was told to wake */
+};
+
+/* How the slots of a model sleep. */
+enum model_sleep {
+	SLEEP_OFF,    /* they are stopped instead */
+	SLEEP_DRIVER, /* the driver suspends the server, as it suspends tasks */
 };
 
 /* How a request ended, as the router tells. */

@@ -21,12 +21,14 @@ const struct words sharing_compute_words = WORDS("none", "mps");
 const struct words decision_words =
     WORDS("start", "claim", "reclaim", "preempt", "move", "wait", "promise", "evicted", "lapsed",
           "gang", "grow", "evict", "load", "unload", "adopt", "fail", "share", "suspended",
-          "resume", "close", "reopen", "awaited");
+          "resume", "close", "reopen", "awaited", "sleep", "wake");
 const struct words time_sharing_words = WORDS("off", "attained_service", "predicted_service");
 const struct words runtime_words = WORDS("vllm", "ollama", "llama.cpp", "custom");
 const struct words slot_policy_words = WORDS("spread", "pack");
 const struct words keep_alive_words = WORDS("comment", "chunk", "off");
-const struct words slot_state_words = WORDS("waiting", "placed", "loading", "ready", "stopping");
+const struct words model_sleep_words = WORDS("off", "driver");
+const struct words slot_state_words =
+    WORDS("waiting", "placed", "loading", "ready", "stopping", "sleeping", "asleep", "waking");
 const struct words task_notice_words = WORDS("over", "idle", "unguarded", "crowded", "unexplained");
 const struct words run_ending_words =
     WORDS("goes_on", "completed", "failed", "preempted", "requeued", "node_lost", "cancelled",

@@ -73,7 +73,10 @@ static void lapse_slot(struct sched *sched, struct slot *slot)
 		                            .slot_id = slot->r.id };
 
 	sched_decide(sched, &decision);
-	slot_drop(sched, slot);
+	if (slot->r.state == SLOT_WAKING)
+		slot_sleeps_on(sched, slot);
+	else
+		slot_drop(sched, slot);
 }
 
 /* Commits the open plan, in which claims became rights, and writes the decision. */
@@ -117,6 +120,24 @@ static bool redeem_job(struct sched *sched, struct job *job)
 	return true;
 }
 
+/* It had a claim on its GPUs, and gets them. */
+static bool wake_slot(struct sched *sched, struct slot *slot)
+{
+	struct decision_record decision = { .kind = DECISION_WAKE,
+		                            .tenant_id = slot->model->r.tenant_id,
+		                            .model_id = slot->r.model_id,
+		                            .slot_id = slot->r.id };
+
+	plan_begin(&sched->ledger);
+	if (!plan_resume(&sched->ledger, slot->reservation, NULL)) {
+		plan_abandon(&sched->ledger);
+		return false;
+	}
+	claim_commit(sched, &decision, NULL);
+	slot_wakes(sched, slot);
+	return true;
+}
+
 static bool redeem_slot(struct sched *sched, struct slot *slot)
 {
 	struct decision_record decision = { .kind = DECISION_LOAD,
@@ -150,9 +171,11 @@ static bool serve_slot(struct sched *sched, void *claimant)
 {
 	struct slot *slot = claimant;
 
-	INVARIANT(slot->r.state == SLOT_WAITING && slot->reservation->phase == PHASE_CLAIM);
+	bool wakes = slot->reservation->phase == PHASE_WAKING;
+
+	INVARIANT(slot->claims);
 	if (claim_is_sound(sched, slot->reservation))
-		return redeem_slot(sched, slot);
+		return wakes ? wake_slot(sched, slot) : redeem_slot(sched, slot);
 	lapse_slot(sched, slot);
 	return true;
 }

@@ -29,13 +29,15 @@ int64_t *lines_add_gpu(struct gpu_lines *lines, const struct gpu *gpu)
 
 void lines_add(struct gpu_lines *lines, const struct reservation *reservation)
 {
-	bool claim = reservation->phase == PHASE_CLAIM;
+	bool claim = reservation->phase == PHASE_CLAIM || reservation->phase == PHASE_WAKING;
 
 	for (int i = 0; i < reservation->part_count && lines->count < GPU_LINES_MAX; i++) {
 		const struct part *part = &reservation->parts[i];
 		int64_t *line = lines_add_gpu(lines, part->gpu);
-		line[LINE_ASKED] = part->mib;
-		line[claim ? LINE_CLAIMED : LINE_USED_BEFORE] -= part->mib;
+		/* What wakes has its residue already. */
+		int64_t asked_mib = part->mib - reservation->residue_mib;
+		line[LINE_ASKED] = asked_mib;
+		line[claim ? LINE_CLAIMED : LINE_USED_BEFORE] -= asked_mib;
 	}
 }
 

@@ -12,10 +12,25 @@ int64_t evict_spare(const struct model *model)
 	return model->counts.ready - model->counts.leaving - model->r.min_replicas;
 }
 
+bool evict_is_there(const struct slot *slot)
+{
+	enum phase phase = slot->reservation->phase;
+
+	return phase == PHASE_LIVE || (phase == PHASE_SUSPENDED && slot->r.state == SLOT_ASLEEP);
+}
+
+bool evict_leaves_enough(const struct slot *slot, int64_t going)
+{
+	return slot->r.state == SLOT_ASLEEP || going < evict_spare(slot->model);
+}
+
+/* Of one that would go to sleep: what waking takes. */
 static int64_t reload_of(const struct slot *slot)
 {
-	return model_reload_ms(slot->model,
-	                       reservation_amounts(slot->reservation).of[AMOUNT_GPU_MEMORY]);
+	int64_t mib = reservation_asks(slot->reservation).of[AMOUNT_GPU_MEMORY];
+
+	return slot_may_sleep(slot) ? model_wake_ms(slot->model, mib)
+	                            : model_reload_ms(slot->model, mib);
 }
 
 static int64_t evict_key_of(const struct slot *slot)
@@ -27,6 +42,8 @@ static int64_t evict_key_of(const struct slot *slot)
 
 static bool may_go(const struct slot *slot)
 {
+	if (slot->linked && slot->r.state == SLOT_ASLEEP)
+		return slot->reservation->residue_mib > 0 && !slot->model->r.pinned;
 	return slot->linked && slot->r.state == SLOT_READY && slot->active == 0 &&
 	       (slot->cold || slot->r.closing_for != 0) && !slot->model->r.pinned &&
 	       evict_spare(slot->model) > 0;
@@ -52,7 +69,7 @@ static void count_node(struct node *node)
 		node->cold_used_ms = min64(node->cold_used_ms, slot->r.used_ms);
 		for (int p = 0; p < reservation->part_count; p++) {
 			const struct part *part = &reservation->parts[p];
-			int64_t mib = max64(part->mib, part->measured_mib);
+			int64_t mib = reservation_held_mib(reservation, part);
 			part->gpu->cold_mib += mib;
 			part->gpu->cold_largest_mib = max64(part->gpu->cold_largest_mib, mib);
 		}

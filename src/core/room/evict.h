@@ -6,7 +6,8 @@
 #include "core/model/slot.h"
 #include "core/place/place.h"
 
-/* A slot may be evicted when it is cold (ready, without a request in flight and
+/* A slot that is asleep may be evicted if something of it stays on GPUs. Another slot may be
+ * evicted when it is cold (ready, without a request in flight and
  * not used for its time to live, or closed for another model), not pinned, and its model
  * keeps its minimum of replicas without it. Those slots are listed by what loading them again
  * takes and then by when they were last used, so that the first is the one that
@@ -21,6 +22,10 @@ struct cold_slots {
 void evict_list(struct sched *sched, struct slot *slot);
 /* Like evict_list(), for all slots of a model: its minimum or its number of slots changed. */
 void evict_list_model(struct sched *sched, struct model *model);
+/* Whether the slot may go now, apart from how many of its model may: it is ready, or asleep. */
+bool evict_is_there(const struct slot *slot);
+/* Whether another slot of its model may go, where that many go already. */
+bool evict_leaves_enough(const struct slot *slot, int64_t going);
 /* How many slots of the model may go at the same time. Slots on nodes that are
  * drained do not count for its minimum. */
 int64_t evict_spare(const struct model *model);
@@ -38,8 +43,18 @@ struct eviction {
 	struct choice choice;
 	struct slot *slots[EVICTED_MAX];
 	int count;
+	int sleeping; /* of them, those that are put to sleep instead of being stopped */
+	bool awake;   /* none may be: what would stay of them is in the way */
 	int64_t reload_ms, used_ms; /* of the slots: sum, and the latest use */
 };
+
+/* Releases the slot in the open plan, or puts it to sleep, and notes it. */
+void evict_release(struct sched *sched, struct eviction *eviction, struct slot *slot);
+/* After that is committed: tells the nodes, and writes why, for one of the two. */
+void evict_stop(struct sched *sched, const struct eviction *eviction, const struct job *job,
+                const struct model *model);
+/* Rows of enum evicted_column for what goes: how many. */
+int evict_rows(const struct sched *sched, const struct eviction *eviction, int64_t *rows);
 
 /* The best way for a slot, or for one task that asks for GPUs of its own in equal
  * parts. False if there is none. Tries things out in a sketch (sketch.h). */

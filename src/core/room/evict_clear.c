@@ -51,7 +51,8 @@ static bool offers_too_many(const struct clearing *clearing)
 		clearing->slots[i]->model->offered = 0;
 	for (int i = 0; i < clearing->count; i++) {
 		struct model *model = clearing->slots[i]->model;
-		limited = limited || ++model->offered > evict_spare(model);
+		if (clearing->slots[i]->r.state == SLOT_READY)
+			limited = limited || ++model->offered > evict_spare(model);
 	}
 	return limited;
 }
@@ -66,7 +67,7 @@ bool clearing_begin(struct clearing *clearing, struct evict_search *find, struct
 	for (int i = 0; i < node->reservation_count; i++) {
 		const struct reservation *reservation = node->reservations[i];
 		struct slot *slot = reservation->slot;
-		if (slot && slot->listed && reservation->phase == PHASE_LIVE &&
+		if (slot && slot->listed && evict_is_there(slot) &&
 		    slot->model != find->search.model && evict_lets_go(find, slot))
 			evict_clear_offer(clearing, slot);
 	}
@@ -83,7 +84,7 @@ static int64_t part_on(const struct slot *slot, const struct gpu *gpu)
 	for (int i = 0; i < slot->reservation->part_count; i++) {
 		const struct part *part = &slot->reservation->parts[i];
 		if (part->gpu == gpu)
-			return max64(part->mib, part->measured_mib);
+			return reservation_held_mib(slot->reservation, part);
 	}
 	return -1;
 }
@@ -93,8 +94,11 @@ static int64_t spare_of(const struct clearing *clearing, const struct slot *slot
 {
 	int64_t spare = clearing->limited ? evict_spare(slot->model) : 1;
 
+	if (slot->r.state == SLOT_ASLEEP)
+		return 1;
 	for (int i = 0; i < clearing->count && clearing->limited; i++)
-		spare -= clearing->gone[i] && clearing->slots[i]->model == slot->model;
+		spare -= clearing->gone[i] && clearing->slots[i]->model == slot->model &&
+		         clearing->slots[i]->r.state == SLOT_READY;
 	return spare;
 }
 
@@ -110,8 +114,9 @@ static int leavers(const struct clearing *clearing, const struct gpu *gpu, int16
 		if (part < 0)
 			continue;
 		int64_t spare = spare_of(clearing, slot);
-		for (int j = 0; j < count && clearing->limited; j++)
-			spare -= clearing->slots[at[j]]->model == slot->model;
+		for (int j = 0; j < count && clearing->limited && slot->r.state == SLOT_READY; j++)
+			spare -= clearing->slots[at[j]]->model == slot->model &&
+			         clearing->slots[at[j]]->r.state == SLOT_READY;
 		if (spare <= 0)
 			continue;
 		int place = count++;

@@ -159,7 +159,7 @@ static int next_shape(const struct evict_search *find, const struct slot *slot, 
 			const struct part *part = &reservation->parts[p];
 			int64_t free_mib = gpu_free_later(part->gpu);
 			lacks -= free_mib < ask->mib &&
-			         free_mib + max64(part->mib, part->measured_mib) >= ask->mib;
+			         free_mib + reservation_held_mib(reservation, part) >= ask->mib;
 		}
 		if (lacks <= 0)
 			return i;
@@ -192,8 +192,7 @@ static bool evict_one(struct evict_search *find, struct slot *slot)
 	struct node *node = reservation->node;
 
 	if ((find->search.only && find->search.only != node) || slot->model == find->search.model ||
-	    reservation->phase != PHASE_LIVE || !evict_lets_go(find, slot) ||
-	    least_of_all(find, node) > 1)
+	    !evict_is_there(slot) || !evict_lets_go(find, slot) || least_of_all(find, node) > 1)
 		return false;
 	int i = next_shape(find, slot, 0);
 	if (i == find->count)

@@ -9,7 +9,8 @@ static int64_t going(const struct eviction *eviction, const struct model *model)
 	int64_t count = 0;
 
 	for (int i = 0; i < eviction->count; i++)
-		count += eviction->slots[i]->model == model;
+		count +=
+		    eviction->slots[i]->model == model && eviction->slots[i]->r.state == SLOT_READY;
 	return count;
 }
 
@@ -17,14 +18,18 @@ static int64_t going(const struct eviction *eviction, const struct model *model)
 static bool may_go_too(const struct sched *sched, const struct search *search,
                        const struct eviction *eviction, const struct slot *slot)
 {
-	return slot->reservation->phase == PHASE_LIVE &&
-	       rotation_lets_go(sched, slot, search->model) &&
-	       going(eviction, slot->model) < evict_spare(slot->model);
+	return evict_is_there(slot) && rotation_lets_go(sched, slot, search->model) &&
+	       evict_leaves_enough(slot, going(eviction, slot->model));
 }
 
-static void evict_make_release(struct sched *sched, struct eviction *eviction, struct slot *slot)
+void evict_release(struct sched *sched, struct eviction *eviction, struct slot *slot)
 {
-	plan_release(&sched->ledger, slot->reservation);
+	bool sleeps = !eviction->awake && slot_may_sleep(slot) &&
+	              plan_suspend(&sched->ledger, slot->reservation, NULL);
+
+	if (!sleeps)
+		plan_release(&sched->ledger, slot->reservation);
+	eviction->sleeping += sleeps;
 	eviction_add(eviction, slot);
 }
 
@@ -48,7 +53,7 @@ static bool meet_limits(struct sched *sched, const struct search *search,
 		}
 		if (!slot || bound.of == BOUND_BUDGET || eviction->count == EVICTED_MAX)
 			return false;
-		evict_make_release(sched, eviction, slot);
+		evict_release(sched, eviction, slot);
 	}
 	return true;
 }
@@ -79,7 +84,7 @@ static bool attempt_any(struct sched *sched, struct search *search, struct evict
 	while (!placed && eviction->count < EVICTED_MAX && (entry = rank_cursor_next(&cursor))) {
 		if (!may_go_too(sched, search, eviction, entry->value))
 			continue;
-		evict_make_release(sched, eviction, entry->value);
+		evict_release(sched, eviction, entry->value);
 		if (eviction->count < next_try)
 			continue;
 		next_try = eviction->count + 1 + eviction->count / 4;
@@ -95,8 +100,10 @@ static bool attempt_any(struct sched *sched, struct search *search, struct evict
 static bool leaves_enough(const struct eviction *eviction, const struct eviction *found)
 {
 	for (int i = 0; i < found->count; i++) {
-		const struct model *model = found->slots[i]->model;
-		if (going(eviction, model) + going(found, model) > evict_spare(model))
+		const struct slot *slot = found->slots[i];
+		const struct model *model = slot->model;
+		if (slot->r.state == SLOT_READY &&
+		    going(eviction, model) + going(found, model) > evict_spare(model))
 			return false;
 	}
 	return true;
@@ -115,7 +122,7 @@ static bool attempt_task(struct sched *sched, struct search *search, struct evic
 	if (eviction->count + found.count > EVICTED_MAX)
 		return false;
 	for (int i = 0; i < found.count; i++)
-		evict_make_release(sched, eviction, found.slots[i]);
+		evict_release(sched, eviction, found.slots[i]);
 	search->only = found.choice.node;
 	bool placed = applicant_place(&sched->placement, search);
 	search->only = bound;
@@ -193,7 +200,7 @@ static bool attempt_slot(struct sched *sched, struct search *search, struct evic
 			return note_failure(sched, search->model);
 	}
 	for (int i = 0; i < found.count; i++)
-		evict_make_release(sched, eviction, found.slots[i]);
+		evict_release(sched, eviction, found.slots[i]);
 	struct amounts amounts = choice_amounts(search, &found.choice);
 	return meet_limits(sched, search, &amounts, eviction) &&
 	       applicant_reserve(&sched->placement, search, &found.choice);
@@ -211,15 +218,26 @@ bool evict_may_help(struct sched *sched, struct search *search)
 	return evict_could(sched, search) || note_failure(sched, search->model);
 }
 
-static int evicted_rows(const struct sched *sched, const struct eviction *eviction, int64_t *rows)
+/* What others may have of what it had on GPUs. */
+static int64_t given_mib(const struct slot *slot)
+{
+	const struct reservation *reservation = slot->reservation;
+	int64_t mib = 0;
+
+	for (int i = 0; i < reservation->part_count; i++)
+		mib += reservation->away ? reservation->residue_mib
+		                         : reservation->parts[i].mib - reservation->residue_mib;
+	return mib;
+}
+
+int evict_rows(const struct sched *sched, const struct eviction *eviction, int64_t *rows)
 {
 	for (int i = 0; i < eviction->count; i++) {
 		const struct slot *slot = eviction->slots[i];
-		struct amounts amounts = reservation_amounts(slot->reservation);
 		int64_t *row = rows + (size_t)i * EVICTED_WIDTH;
 		row[EVICTED_SLOT] = slot->r.id;
 		row[EVICTED_MODEL] = slot->r.model_id;
-		row[EVICTED_MIB] = amounts.of[AMOUNT_GPU_MEMORY];
+		row[EVICTED_MIB] = given_mib(slot);
 		row[EVICTED_RELOAD_MS] = slot->reload_ms;
 		row[EVICTED_IDLE_MS] = sched_now(sched) - slot->r.used_ms;
 	}
@@ -227,23 +245,56 @@ static int evicted_rows(const struct sched *sched, const struct eviction *evicti
 }
 
 /* After the plan is committed: tells their nodes, and writes why. */
-static void stop_slots(struct sched *sched, const struct search *search,
-                       const struct eviction *eviction)
+void evict_stop(struct sched *sched, const struct eviction *eviction, const struct job *job,
+                const struct model *model)
 {
 	for (int i = 0; i < eviction->count; i++) {
 		struct slot *slot = eviction->slots[i];
+		bool sleeps = slot->reservation->phase == PHASE_SUSPENDING;
 		struct decision_record decision = {
-			.kind = DECISION_UNLOAD,
+			.kind = sleeps ? DECISION_SLEEP : DECISION_UNLOAD,
 			.tenant_id = slot->model->r.tenant_id,
 			.model_id = slot->r.model_id,
 			.slot_id = slot->r.id,
-			.for_job_id = search->job ? search->job->r.id : 0,
-			.for_model_id = search->model ? search->model->r.id : 0,
+			.for_job_id = job ? job->r.id : 0,
+			.for_model_id = model ? model->r.id : 0,
 		};
-		slot_stop(sched, slot, true);
+		if (sleeps)
+			slot_sleeps(sched, slot);
+		else
+			slot_stop(sched, slot, true);
 		sched_decide(sched, &decision);
 		sched->pass.budget--;
 	}
+}
+
+/* With an open plan, which stays open. */
+static bool attempt(struct sched *sched, struct search *search, struct eviction *eviction)
+{
+	eviction->count = eviction->sleeping = 0;
+	eviction->reload_ms = eviction->used_ms = 0;
+	plan_begin(&sched->ledger);
+	return search->model ? attempt_slot(sched, search, eviction)
+	                     : attempt_job(sched, search, eviction);
+}
+
+/* What stays of those that sleep may be in the way: then they are stopped. */
+static bool attempt_both(struct sched *sched, struct search *search, struct eviction *eviction)
+{
+	struct search again = *search;
+
+	eviction->awake = false;
+	if (attempt(sched, search, eviction))
+		return true;
+	plan_abandon(&sched->ledger);
+	if (eviction->sleeping == 0)
+		return false;
+	eviction->awake = true;
+	*search = again;
+	if (attempt(sched, search, eviction))
+		return true;
+	plan_abandon(&sched->ledger);
+	return false;
 }
 
 bool evict_make(struct sched *sched, struct search *search)
@@ -253,21 +304,15 @@ bool evict_make(struct sched *sched, struct search *search)
 
 	INVARIANT(!sched->plan.open);
 	INVARIANT(!search->job != !search->model);
-	eviction.count = 0;
-	eviction.reload_ms = eviction.used_ms = 0;
 	sched->room.retry_ms = INT64_MAX;
 	filter_refresh(search->shape->filter, &sched->cluster, sched->cluster.version);
-	plan_begin(&sched->ledger);
-	if (!(search->model ? attempt_slot(sched, search, &eviction)
-	                    : attempt_job(sched, search, &eviction))) {
-		plan_abandon(&sched->ledger);
+	if (!attempt_both(sched, search, &eviction))
 		return false;
-	}
 	struct decision_record decision = {
 		.kind = DECISION_EVICT,
-		.evicted = { rows, evicted_rows(sched, &eviction, rows) },
+		.evicted = { rows, evict_rows(sched, &eviction, rows) },
 	};
 	applicant_commit(sched, search, &decision);
-	stop_slots(sched, search, &eviction);
+	evict_stop(sched, &eviction, search->job, search->model);
 	return true;
 }

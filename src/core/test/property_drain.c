@@ -102,9 +102,17 @@ static void go_on_with_slot(struct run *run, struct generator *generator, int64_
 	const struct slot_record *slot = keeper_find(&run->keeper, RECORD_SLOT, id, 0);
 	struct command command = at_once(generator, COMMAND_SLOT_READY);
 
-	if (!slot || (slot->state != SLOT_LOADING && slot->state != SLOT_STOPPING))
+	bool moves = slot && (slot->state == SLOT_SLEEPING || slot->state == SLOT_WAKING);
+
+	if (!slot || (slot->state != SLOT_LOADING && slot->state != SLOT_STOPPING && !moves))
 		return;
-	if (slot->state == SLOT_STOPPING) {
+	if (moves) {
+		command.kind =
+		    slot->state == SLOT_SLEEPING ? COMMAND_TASK_SUSPENDED : COMMAND_TASK_RESUMED;
+		command.task.reservation_id = id;
+		command.task.released = true;
+		command.task.message = "";
+	} else if (slot->state == SLOT_STOPPING) {
 		command.kind = COMMAND_MEMORY_RELEASED;
 		command.task.reservation_id = id;
 		command.task.message = "";

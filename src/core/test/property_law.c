@@ -28,16 +28,21 @@ static struct load load_of(const struct keeper *keeper, int64_t gpu_id)
 			const int64_t *part = reservation->parts.at + p * PART_WIDTH;
 			if (part[PART_GPU] != gpu_id)
 				continue;
+			int64_t stays =
+			    reservation->phase == PHASE_SUSPENDING ? reservation->residue_mib : 0;
 			int64_t mib =
 			    claim ? part[PART_MIB] : max64(part[PART_MIB], part[PART_MEASURED]);
 			if (away) { /* what is measured there all the same, and its claim */
-				load.used_mib += part[PART_MEASURED];
-				load.later_mib +=
-				    part[PART_MEASURED] + (claim ? part[PART_MIB] : 0);
+				int64_t residue = reservation->residue_mib;
+				int64_t held = max64(residue, part[PART_MEASURED]);
+				load.used_mib += held;
+				load.later_mib += held - (leaving ? residue : 0) +
+				                  (claim ? part[PART_MIB] - residue : 0);
+				load.owners += residue > 0;
 				continue;
 			}
 			load.used_mib += claim ? 0 : mib;
-			load.later_mib += leaving ? 0 : mib;
+			load.later_mib += leaving ? stays : mib;
 			load.owners += !claim;
 			load.whole_owners += !claim && part[PART_WHOLE];
 		}
@@ -423,6 +428,37 @@ static void check_order(const struct keeper *keeper, const struct command *comma
 		check_gang_start(keeper, job);
 }
 
+/* A slot sleeps where the host has room, and wakes as a load would be granted. */
+static void check_slot_move(const struct keeper *keeper, const struct command *command,
+                            const struct effect *effect)
+{
+	const struct reservation_record *moved =
+	    keeper_find(keeper, RECORD_RESERVATION, effect->order.reservation_id, 0);
+	bool back = effect->kind == EFFECT_RESUME;
+	int64_t copies = 0;
+
+	if (!moved || moved->phase != (back ? PHASE_RESUMING : PHASE_SUSPENDING) ||
+	    moved->job_id != 0 || moved->node_id != effect->order.node_id)
+		panic("slot %lld is to be moved, which is not decided",
+		      (long long)effect->order.reservation_id);
+	if (command->kind == COMMAND_NODE_REPORT) /* ordered again */
+		return;
+	const struct node_record *node = keeper_find(keeper, RECORD_NODE, moved->node_id, 0);
+	for (size_t i = 0; i < keeper_reservation_count(keeper); i++)
+		if (keeper_reservation(keeper, i)->node_id == node->id)
+			copies += keeper_reservation(keeper, i)->copy_bytes;
+	const struct config_record *config = keeper_find(keeper, RECORD_CONFIG, 1, 0);
+	if (!back && copies > muldiv_down(node->host_bytes, config->suspend_host, 1000))
+		panic("slot %lld goes to sleep, and sleepers on node %s have %lld bytes",
+		      (long long)moved->id, node->name, (long long)copies);
+	for (int64_t p = 0; p < moved->parts.count && back; p++) {
+		const struct gpu_record *gpu =
+		    keeper_find(keeper, RECORD_GPU, moved->parts.at[p * PART_WIDTH + PART_GPU], 0);
+		check_open(keeper, node, gpu);
+		check_law(keeper, gpu);
+	}
+}
+
 /* Memory moves to the host where there is room for it, and back as a start would be granted. */
 static void check_move(const struct keeper *keeper, const struct command *command,
                        const struct effect *effect)
@@ -433,6 +469,10 @@ static void check_move(const struct keeper *keeper, const struct command *comman
 	bool back = effect->kind == EFFECT_RESUME;
 	const struct job_record *job = keeper_find(keeper, RECORD_JOB, order->job_id, 0);
 
+	if (order->job_id == 0) {
+		check_slot_move(keeper, command, effect);
+		return;
+	}
 	if (!moved || moved->phase != (back ? PHASE_RESUMING : PHASE_SUSPENDING) ||
 	    moved->job_id != order->job_id || moved->node_id != order->node_id || job->tasks > 1)
 		panic("reservation %lld is to be moved, which is not decided",

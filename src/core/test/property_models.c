@@ -102,6 +102,7 @@ static void draw_wishes(struct generator *generator, struct model_record *model)
 	model->max_replicas = chance(random, 40) ? 0 : model->min_replicas + between(random, 0, 3);
 	model->prewarm = chance(random, generator->flavour.requests ? 15 : 60);
 	model->pinned = chance(random, 8);
+	model->sleep = (int32_t)between(random, SLEEP_OFF, SLEEP_DRIVER);
 	model->priority = 100 * between(random, 0, 9);
 	model->policy = chance(random, 60) ? SLOT_SPREAD : SLOT_PACK;
 	if (chance(random, generator->flavour.constrained)) {
@@ -262,6 +263,28 @@ static bool set_slot(struct generator *generator, struct command *command, enum 
 	return true;
 }
 
+/* That it sleeps, with what it has now, or woke, or could not. */
+static void tell_of_slot_move(struct generator *generator, struct command *command,
+                              const struct slot_record *slot)
+{
+	uint64_t *random = &generator->random;
+	bool sleeps = slot->state == SLOT_SLEEPING;
+
+	*command = (struct command){ .kind = sleeps ? COMMAND_TASK_SUSPENDED : COMMAND_TASK_RESUMED,
+		                     .now_ms = command->now_ms };
+	command->task.reservation_id = slot->id;
+	command->task.message = "";
+	command->task.released = chance(random, 85);
+	command->task.ago_ms = between(random, 0, 60000);
+	if (!sleeps || chance(random, 30))
+		return;
+	const struct reservation_record *reservation =
+	    keeper_find(generator->keeper, RECORD_RESERVATION, slot->id, 0);
+	command->task.use.peak_mib = between(random, 0, reservation->residue_mib + 500);
+	command->task.use.host_peak_bytes =
+	    max64(reservation->copy_bytes * between(random, 50, 100) / 100, 1);
+}
+
 bool generate_slot_progress(struct generator *generator, struct command *command, int64_t id)
 {
 	uint64_t *random = &generator->random;
@@ -281,6 +304,14 @@ bool generate_slot_progress(struct generator *generator, struct command *command
 		                chance(random, 40) ? COMMAND_SLOT_LOADING : COMMAND_SLOT_READY, id);
 	case SLOT_READY:
 		return rarely(random, 15) && set_slot(generator, command, COMMAND_SLOT_EXITED, id);
+	case SLOT_SLEEPING:
+	case SLOT_WAKING:
+		if (chance(random, 8))
+			return set_slot(generator, command, COMMAND_SLOT_EXITED, id);
+		tell_of_slot_move(generator, command, slot);
+		return chance(random, generator->flavour.releases);
+	case SLOT_ASLEEP:
+		return rarely(random, 30) && set_slot(generator, command, COMMAND_SLOT_EXITED, id);
 	case SLOT_STOPPING:
 		if (!chance(random, generator->flavour.releases))
 			return false;

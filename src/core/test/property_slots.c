@@ -27,6 +27,12 @@ static bool state_fits(enum slot_state state, enum phase phase)
 		return phase == PHASE_LIVE;
 	case SLOT_STOPPING:
 		return phase == PHASE_RELEASING;
+	case SLOT_SLEEPING:
+		return phase == PHASE_SUSPENDING;
+	case SLOT_ASLEEP:
+		return phase == PHASE_SUSPENDED;
+	case SLOT_WAKING:
+		return phase == PHASE_WAKING || phase == PHASE_RESUMING;
 	}
 	return false;
 }
@@ -73,6 +79,10 @@ void check_slots(const struct keeper *keeper)
 			panic("slot %lld is in state %d and its reservation in phase %d",
 			      (long long)slot->id, slot->state, right->phase);
 		model_of(keeper, slot->model_id);
+		if ((right->residue_mib > 0 || right->copy_bytes > 0) &&
+		    !phase_is_suspended((enum phase)right->phase) &&
+		    right->phase != PHASE_RELEASING)
+			panic("slot %lld is awake and has what a sleeper has", (long long)slot->id);
 		if (slot->state == SLOT_LOADING)
 			check_loads(keeper, right);
 	}
@@ -175,6 +185,7 @@ static int64_t count_slots(const struct keeper *keeper, int64_t model_id, bool c
 	for (size_t i = 0; i < keeper_slot_count(keeper); i++) {
 		const struct slot_record *slot = keeper_slot(keeper, i);
 		count += slot->model_id == model_id && slot->state != SLOT_STOPPING &&
+		         slot->state != SLOT_SLEEPING && slot->state != SLOT_ASLEEP &&
 		         (closing || slot->closing_for == 0) && !is_leaving(keeper, slot->id);
 	}
 	return count;
@@ -190,11 +201,13 @@ void check_evictions(const struct keeper *keeper, const struct router *router,
 		const struct slot_record *after = effect->record;
 		const struct slot_record *before = keeper_find(keeper, RECORD_SLOT, after->id, 0);
 		const struct slot_record loading = { .state = SLOT_LOADING };
-		bool stopped = after->state == SLOT_STOPPING &&
-		               (before ? before : &loading)->state != SLOT_STOPPING;
-		/* A load that took too long is stopped when time is looked at; what is on a
+		int32_t was = (before ? before : &loading)->state;
+		bool stopped = (after->state == SLOT_STOPPING && was != SLOT_STOPPING) ||
+		               (after->state == SLOT_SLEEPING && was == SLOT_READY);
+		/* A load or a move that took too long is stopped when time is looked at, and one
+		 * that is asleep when its model or its host has no place for it; what is on a
 		 * node that is drained goes with its last request. */
-		bool late = before && before->state == SLOT_LOADING;
+		bool late = before && before->state != SLOT_READY && before->state >= SLOT_LOADING;
 		if (stopped && !late && !(before && is_leaving(keeper, before->id)) &&
 		    !is_in_window(keeper, after->id, now_ms))
 			check_evicted(keeper, router, before ? before : after, effects, now_ms);
@@ -223,9 +236,9 @@ void check_replicas(const struct keeper *keeper, const struct command *command,
 			      (long long)model->max_replicas);
 		if (slot->id > last_id && model->removed)
 			panic("model-%lld is removed, and gets a slot", (long long)model->id);
-		if (slot->state == SLOT_STOPPING && slot->ready_ms > 0 &&
-		    count < model->min_replicas && !is_leaving(keeper, slot->id) &&
-		    !is_in_window(keeper, slot->id, meta->now_ms))
+		if (slot->state == SLOT_STOPPING && slot->sleep == SLEEP_OFF &&
+		    slot->ready_ms > 0 && count < model->min_replicas &&
+		    !is_leaving(keeper, slot->id) && !is_in_window(keeper, slot->id, meta->now_ms))
 			panic("model-%lld has %lld slots left, less than its minimum of %lld",
 			      (long long)model->id, (long long)count,
 			      (long long)model->min_replicas);

@@ -227,7 +227,8 @@ static size_t property_world_measure(struct world *world, const struct keeper *k
 		measurements[count++] = (struct measurement){
 			.reservation_id = reservation->id,
 			.uuid = arena_string(arena, gpu->uuid),
-			.memory_mib = away ? 0 : measured_of(world, part[PART_MIB], honest),
+			.memory_mib = away ? reservation->residue_mib
+			                   : measured_of(world, part[PART_MIB], honest),
 		};
 	}
 	return count;

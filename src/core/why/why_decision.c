@@ -59,6 +59,8 @@ static void print_headline(const struct sched *sched, const struct decision_reco
 		[DECISION_SUSPENDED] = " is suspended: its GPU memory goes to host memory",
 		[DECISION_RESUME] = " resumes on its GPUs",
 		[DECISION_CLOSE] = " takes no more requests, and goes once it has none,",
+		[DECISION_SLEEP] = " goes to sleep: it makes room",
+		[DECISION_WAKE] = " wakes",
 		[DECISION_REOPEN] = " takes requests again: it is no longer needed",
 		[DECISION_AWAITED] = " is not preempted, but waited for,",
 	};

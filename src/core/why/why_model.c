@@ -63,6 +63,20 @@ static void print_closing(const struct sched *sched, const struct slot *slot, in
 	                          : "; it takes no more requests, and goes when it has none");
 }
 
+/* What it has while it sleeps, and what it is waiting for. */
+static void print_sleep(const struct slot *slot, struct buffer *buffer)
+{
+	const struct reservation *reservation = slot->reservation;
+	int64_t mib = reservation_asks(reservation).of[AMOUNT_GPU_MEMORY];
+
+	buffer_print(buffer, ", of which %" PRId64 " MiB stay on each; %" PRId64 " MiB on the host",
+	             reservation->residue_mib, reservation->copy_bytes >> 20);
+	if (reservation->phase == PHASE_WAKING)
+		buffer_text(buffer, "; it wakes when the memory of its GPUs is free");
+	buffer_text(buffer, "; waking takes about ");
+	duration_print_hours(buffer, model_wake_ms(slot->model, mib));
+}
+
 static void print_slot(const struct sched *sched, const struct slot *slot, int64_t viewer,
                        struct buffer *buffer)
 {
@@ -86,6 +100,9 @@ static void print_slot(const struct sched *sched, const struct slot *slot, int64
 		else if (slot->cold)
 			buffer_text(buffer, ": one of the minimum of replicas, it stays");
 	}
+	if (slot->r.state == SLOT_SLEEPING || slot->r.state == SLOT_ASLEEP ||
+	    slot->r.state == SLOT_WAKING)
+		print_sleep(slot, buffer);
 	if (slot->r.closing_for != 0)
 		print_closing(sched, slot, viewer, buffer);
 	if (slot->r.state == SLOT_PLACED)
@@ -270,6 +287,8 @@ bool sched_why_model(struct sched *sched, int64_t model_id, int64_t viewer, stru
 	text_count(buffer, model->counts.ready, "slot");
 	buffer_print(buffer, " ready, %d coming, %d stopping; ", model->counts.coming,
 	             model->counts.stopping);
+	if (model->counts.asleep > 0)
+		buffer_print(buffer, "%d asleep; ", model->counts.asleep);
 	text_count(buffer, model->active, "request");
 	buffer_print(buffer, " in flight, %" PRId64 " waiting\n", model->waiting.count);
 	if (!may_see(model, viewer))
@@ -295,7 +314,8 @@ bool sched_model_load(const struct sched *sched, int64_t model_id, struct model_
 		                     .places = model->capacity,
 		                     .ready = model->counts.ready,
 		                     .coming = model->counts.coming,
-		                     .stopping = model->counts.stopping };
+		                     .stopping = model->counts.stopping,
+		                     .asleep = model->counts.asleep };
 	return true;
 }
 

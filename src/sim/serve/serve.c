@@ -44,6 +44,19 @@ int64_t serve_load_us(const struct serve_run *run, int model)
 	return (int64_t)((kind->weights_gb / run->setup->load_gbps + run->setup->start_s) * 1e6);
 }
 
+#define SLEEP_GBPS 50
+#define WAKE_START_S 0.3
+
+int64_t serve_sleep_us(const struct serve_run *run, int model)
+{
+	return (int64_t)(serve_kind_of(run->trace, model)->weights_gb / SLEEP_GBPS * 1e6);
+}
+
+int64_t serve_wake_us(const struct serve_run *run, int model)
+{
+	return serve_sleep_us(run, model) + (int64_t)(WAKE_START_S * 1e6);
+}
+
 struct serve_slot *serve_find_slot(struct serve_run *run, int64_t id)
 {
 	for (size_t i = 0; i < run->slot_count; i++)
@@ -104,14 +117,18 @@ static void tell_gateway(struct serve_run *run)
 {
 	if (run->routes_changed) {
 		struct serve_route *routes = memory_zero(run->slot_count + 1, sizeof(*routes));
+		size_t count = 0;
 		for (size_t i = 0; i < run->slot_count; i++) {
 			const struct serve_slot *slot = run->slots[i];
-			routes[i] = (struct serve_route){ .slot_id = slot->id,
-				                          .model_id = run->model_ids[slot->model],
-				                          .share = slot->share,
-				                          .state = slot->state };
+			if (slot->sleep == SERVE_FALLS_ASLEEP || slot->sleep == SERVE_SLEEPS)
+				continue;
+			routes[count++] =
+			    (struct serve_route){ .slot_id = slot->id,
+				                  .model_id = run->model_ids[slot->model],
+				                  .share = slot->share,
+				                  .state = slot->state };
 		}
-		serve_gateway_routes(run->gateway, routes, run->slot_count, run->now_us / 1000);
+		serve_gateway_routes(run->gateway, routes, count, run->now_us / 1000);
 		run->routes_changed = false;
 		free(routes);
 	}
@@ -139,22 +156,37 @@ static void serve_arrive(struct serve_run *run)
 		serve_lru_arrived(run, request);
 }
 
-static void end_loads(struct serve_run *run)
+/* True if something was loaded, fell asleep or woke. */
+static bool end_loads(struct serve_run *run)
 {
+	bool any = false;
+
 	for (size_t i = 0; i < run->slot_count; i++) {
 		struct serve_slot *slot = run->slots[i];
 		if (slot->state != SERVE_SLOT_LOADING || slot->load_ends_us > run->now_us)
 			continue;
+		run->routes_changed = any = true;
+		if (slot->sleep == SERVE_FALLS_ASLEEP) {
+			slot->load_ends_us = INT64_MAX;
+			serve_core_moved(run, slot);
+			i = SIZE_MAX;
+			continue;
+		}
+		bool wakes = slot->sleep == SERVE_WAKES;
 		slot->state = SERVE_SLOT_READY;
 		slot->used_us = run->now_us;
-		run->loads++;
-		run->loading_us += serve_load_us(run, slot->model);
-		run->routes_changed = true;
+		run->loads += !wakes;
+		run->wakes += wakes;
+		run->loading_us +=
+		    wakes ? serve_wake_us(run, slot->model) : serve_load_us(run, slot->model);
 		if (has_core(run)) {
-			serve_core_loaded(run, slot);
+			bool moved = wakes && run->setup->sleep == SERVE_SLEEP_HOME;
+			slot->sleep = moved ? slot->sleep : SERVE_AWAKE;
+			(moved ? serve_core_moved : serve_core_loaded)(run, slot);
 			i = SIZE_MAX; /* slots may have come or gone */
 		}
 	}
+	return any;
 }
 
 static void end_request(struct serve_run *run, struct serve_slot *slot, size_t request)
@@ -257,9 +289,8 @@ static void live(struct serve_run *run, void (*tick)(void *context), void *conte
 			tick(context);
 			changed = true;
 		}
-		size_t loads = (size_t)run->loads;
-		end_loads(run);
-		changed = end_steps(run) || changed || (size_t)run->loads != loads;
+		bool moved = end_loads(run);
+		changed = end_steps(run) || changed || moved;
 		if (changed && has_core(run) && sched_has_waiting(run->driver.sched))
 			serve_core_pass(run);
 		if (changed && run->policy == SERVE_LRU)
@@ -333,6 +364,7 @@ static void serve_judge(const struct serve_run *run, struct serve_result *result
 	result->first_p99_s = firsts[(trace->count - 1) * 99 / 100];
 	result->loads = run->loads;
 	result->closed = run->closed;
+	result->wakes = run->wakes;
 	result->load_time_share = (double)run->loading_us / span_us / run->setup->gpus;
 	result->busy_share = (double)busy_us / span_us / run->setup->gpus;
 	result->goodput = (double)both / span_us * 1e6;
@@ -370,6 +402,7 @@ static void service_end(struct serve_run *run)
 	free(run->served);
 	free(run->refused);
 	free(run->model_ids);
+	free(run->cached);
 	free(run->orders);
 	free(run->line);
 }
@@ -388,6 +421,7 @@ bool serve_run(const struct serve_trace *trace, const struct serve_setup *setup,
 		run.gpus[g].step_ends_us = INT64_MAX;
 	run.served = memory_zero(trace->count, sizeof(*run.served));
 	run.refused = memory_zero(trace->count, sizeof(*run.refused));
+	run.cached = memory_zero((size_t)trace->models, sizeof(*run.cached));
 	run.model_ids = memory_zero((size_t)trace->models, sizeof(*run.model_ids));
 	for (int m = 0; m < trace->models; m++)
 		run.model_ids[m] = m + 1;

@@ -7,17 +7,25 @@
 enum serve_policy {
 	SERVE_STATIC, /* the models asked most, as many as fit, stay loaded; others never are */
 	SERVE_LRU,    /* first come, first served; the least recently used idle model goes */
-	SERVE_OURS,   /* the core with its default settings */
+	SERVE_OURS,   /* the core with its default settings; idle slots sleep as the setup says */
 	SERVE_OURS_NOSLEEP, /* the same, and no slot ever sleeps */
 	SERVE_ORACLE,       /* all models stay loaded: GPU memory has no end */
 	SERVE_POLICIES,
 };
 extern const char *const serve_policies[SERVE_POLICIES];
 
+/* Where idle models sleep: their weights in host memory, and awake again sooner than loaded. */
+enum serve_sleep {
+	SERVE_SLEEP_NONE,
+	SERVE_SLEEP_HOME, /* a slot wakes on the GPU where it sleeps, and leaves a residue there */
+	SERVE_SLEEP_ANY,  /* the weights stay in host memory, from where any GPU has them */
+};
+
 struct serve_setup {
 	int gpus;
 	double gpu_gb, load_gbps, start_s;
 	bool one_per_gpu;
+	enum serve_sleep sleep;
 };
 
 /* Goals of the published traces: the first token after 10 s at the most, the others after 0.1 s

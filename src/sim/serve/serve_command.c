@@ -49,7 +49,7 @@ static bool serve_read_options(struct options *options, int argc, char **argv)
 		OPTION("--start-s", NULL, "SECONDS", "what a load takes beside that; 0",
 		       STORES_TEXT(struct options, start_s)),
 		OPTION("--sleep", NULL, "none|home|any",
-		       "whether idle models sleep: 'none'; the others are not there yet",
+		       "where idle models sleep: none; home, on their GPU; any, in host memory",
 		       STORES_TEXT(struct options, sleep), .words = "none home any"),
 		OPTION("--one-per-gpu", NULL, NULL, "a slot takes a whole GPU",
 		       STORES_FLAG(struct options, one_per_gpu)),
@@ -93,13 +93,10 @@ static bool read_setup(struct study *study)
 		                             .gpu_gb = 80,
 		                             .load_gbps = 16,
 		                             .one_per_gpu = options->one_per_gpu };
-	if (options->sleep && strcmp(options->sleep, "none") != 0) {
-		fprintf(stderr,
-		        "gpu-sim: --sleep %s cannot be simulated: slots of the scheduler cannot "
-		        "sleep yet; leave it out, or give --sleep none\n",
-		        options->sleep);
-		return false;
-	}
+	if (options->sleep && strcmp(options->sleep, "home") == 0)
+		study->setup.sleep = SERVE_SLEEP_HOME;
+	else if (options->sleep && strcmp(options->sleep, "any") == 0)
+		study->setup.sleep = SERVE_SLEEP_ANY;
 	return read_real("--gpu-gb", options->gpu_gb, 0.001, &study->setup.gpu_gb) &&
 	       read_real("--load-gbps", options->load_gbps, 0.001, &study->setup.load_gbps) &&
 	       read_real("--start-s", options->start_s, 0, &study->setup.start_s);
@@ -122,16 +119,16 @@ static void print_table(const struct study *study)
 	printf("%d models, %zu requests, %d GPUs of %g GB; a request is in time if its first token "
 	       "comes within 10 s, and the others at 0.1 s each\n\n",
 	       study->trace.models, study->trace.count, study->setup.gpus, study->setup.gpu_gb);
-	printf("%-13s %8s %7s %7s %7s %9s %9s %8s %6s %9s %6s %8s\n", "policy", "in time", "first",
-	       "others", "worst", "first p50", "first p99", "goodput", "loads", "loading", "busy",
-	       "refused");
+	printf("%-13s %8s %7s %7s %7s %9s %9s %8s %6s %6s %9s %6s %8s\n", "policy", "in time",
+	       "first", "others", "worst", "first p50", "first p99", "goodput", "loads", "wakes",
+	       "loading", "busy", "refused");
 	for (int i = 0; i < study->count; i++) {
 		const struct serve_result *at = &study->results[i];
 		printf("%-13s %7.2f%% %6.2f%% %6.2f%% %6.2f%% %7.2f s %7.2f s %6.2f/s %6" PRId64
-		       " %8.2f%% %5.1f%% %8" PRId64 "\n",
+		       " %6" PRId64 " %8.2f%% %5.1f%% %8" PRId64 "\n",
 		       serve_policies[study->policies[i]], 100 * at->attainment,
 		       100 * at->first_share, 100 * at->next_share, 100 * at->worst_tenth,
-		       at->first_p50_s, at->first_p99_s, at->goodput, at->loads,
+		       at->first_p50_s, at->first_p99_s, at->goodput, at->loads, at->wakes,
 		       100 * at->load_time_share, 100 * at->busy_share, at->refused);
 	}
 }

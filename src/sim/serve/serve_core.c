@@ -8,7 +8,11 @@
 #include "core/record/config_range.h"
 #include "sim/serve/serve_run.h"
 
-enum { NODE_GPUS = 8, IDLE_TTL_MS = 1, MIB_BYTES_OF = 1 << 20 };
+enum { NODE_GPUS = 8, IDLE_TTL_MS = 1, MIB_BYTES_OF = 1 << 20, SLEEPERS_HOST = 900 };
+#define NODE_HOST_BYTES (INT64_C(2) << 40) /* of a machine with eight such GPUs */
+#define SERVE_RESIDUE_GB 1.0
+#define WARM_UP_STEP_US INT64_C(60000000)
+
 static int64_t mib_of(double gb)
 {
 	return (int64_t)(gb * 1e9 / MIB_BYTES_OF);
@@ -44,6 +48,13 @@ static void read_effect(struct serve_run *run, const struct effect *effect)
 		                                      .id = effect->load.reservation_id,
 		                                      .model_id = effect->load.model_id,
 		                                      .gpu = effect->load.parts.at[PART_GPU] - 1 });
+		break;
+	case EFFECT_SUSPEND:
+	case EFFECT_RESUME:
+		note_order(run, (struct serve_order){ .kind = effect->kind == EFFECT_SUSPEND
+		                                                  ? ORDER_SLEEP
+		                                                  : ORDER_WAKE,
+		                                      .id = effect->order.reservation_id });
 		break;
 	case EFFECT_STOP:
 		note_order(run, (struct serve_order){ .kind = ORDER_STOP,
@@ -83,6 +94,16 @@ static int model_of(const struct serve_run *run, int64_t model_id)
 	return model;
 }
 
+static bool sleeps_anywhere(const struct serve_run *run)
+{
+	return run->policy == SERVE_OURS && run->setup->sleep == SERVE_SLEEP_ANY;
+}
+
+static bool sleeps_at_home(const struct serve_run *run)
+{
+	return run->policy == SERVE_OURS && run->setup->sleep == SERVE_SLEEP_HOME;
+}
+
 static void carry_out(struct serve_run *run, struct serve_order order)
 {
 	struct serve_slot *slot;
@@ -90,10 +111,24 @@ static void carry_out(struct serve_run *run, struct serve_order order)
 	switch (order.kind) {
 	case ORDER_LOAD: {
 		int model = model_of(run, order.model_id);
-		serve_add_slot(run, order.id, model, (int)order.gpu,
-		               run->now_us + serve_load_us(run, model));
+		bool cached = run->cached[model];
+		slot = serve_add_slot(
+		    run, order.id, model, (int)order.gpu,
+		    run->now_us + (cached ? serve_wake_us(run, model) : serve_load_us(run, model)));
+		slot->sleep = cached ? SERVE_WAKES : SERVE_AWAKE;
+		run->cached[model] = sleeps_anywhere(run);
 		break;
 	}
+	case ORDER_SLEEP:
+	case ORDER_WAKE:
+		slot = serve_find_slot(run, order.id);
+		INVARIANT(slot && !server_has_work(&slot->server));
+		slot->state = SERVE_SLOT_LOADING;
+		slot->sleep = order.kind == ORDER_WAKE ? SERVE_WAKES : SERVE_FALLS_ASLEEP;
+		slot->load_ends_us =
+		    run->now_us + (order.kind == ORDER_WAKE ? serve_wake_us(run, slot->model)
+		                                            : serve_sleep_us(run, slot->model));
+		break;
 	case ORDER_STOP:
 		slot = serve_find_slot(run, order.id);
 		if (slot)
@@ -111,7 +146,8 @@ static void carry_out(struct serve_run *run, struct serve_order order)
 		slot->share++;
 		break;
 	case ORDER_REFUSE:
-		run->refused[order.id - 1] = true;
+		if ((size_t)order.id <= run->trace->count)
+			run->refused[order.id - 1] = true;
 		break;
 	case ORDER_CLOSE:
 	case ORDER_OPEN:
@@ -165,6 +201,25 @@ void serve_core_loaded(struct serve_run *run, struct serve_slot *slot)
 	carry_out_all(run);
 }
 
+void serve_core_moved(struct serve_run *run, struct serve_slot *slot)
+{
+	bool wakes = slot->sleep == SERVE_WAKES;
+	struct command command = { .kind = wakes ? COMMAND_TASK_RESUMED : COMMAND_TASK_SUSPENDED };
+
+	command.task.reservation_id = slot->id;
+	command.task.released = true;
+	command.task.message = "";
+	command.task.node = "";
+	command.task.ago_ms =
+	    (wakes ? serve_wake_us(run, slot->model) : serve_sleep_us(run, slot->model)) / 1000;
+	command.task.use.peak_mib = wakes ? 0 : mib_of(SERVE_RESIDUE_GB);
+	command.task.use.host_peak_bytes =
+	    wakes ? 0 : (int64_t)(serve_kind_of(run->trace, slot->model)->weights_gb * 1e9);
+	slot->sleep = wakes ? SERVE_AWAKE : SERVE_SLEEPS;
+	send(run, command);
+	carry_out_all(run);
+}
+
 void serve_core_ended(struct serve_run *run, struct serve_slot *slot)
 {
 	struct command command = { .kind = COMMAND_REQUEST_DONE };
@@ -204,7 +259,7 @@ static void add_nodes(struct serve_run *run)
 			                                       .rack = "",
 			                                       .labels = "",
 			                                       .cpu_milli = 1000000,
-			                                       .host_bytes = INT64_C(1) << 40,
+			                                       .host_bytes = NODE_HOST_BYTES,
 			                                       .devices = devices,
 			                                       .device_count = count,
 			                                       .snapshot = true };
@@ -281,10 +336,64 @@ static void put_model(struct serve_run *run, int model, int64_t tenant_id, bool 
 		.idle_ttl_ms = IDLE_TTL_MS,
 		.priority = 500,
 		.policy = SLOT_SPREAD,
+		.sleep = sleeps_at_home(run) ? SLEEP_DRIVER : SLEEP_OFF,
 	};
 	send(run, command);
 	if (run->model_ids[model] == 0)
 		run->model_ids[model] = run->driver.effects.reply_id;
+}
+
+/* What was ordered is done at once: loads, and slots that go to sleep. */
+static void settle(struct serve_run *run)
+{
+	bool again = true;
+
+	while (again && !run->failed) {
+		again = false;
+		for (size_t i = 0; i < run->slot_count && !again; i++) {
+			struct serve_slot *slot = run->slots[i];
+			if (slot->state != SERVE_SLOT_LOADING || slot->sleep == SERVE_SLEEPS)
+				continue;
+			again = true;
+			if (slot->sleep == SERVE_FALLS_ASLEEP) {
+				slot->load_ends_us = INT64_MAX;
+			} else {
+				slot->state = SERVE_SLOT_READY;
+			}
+			bool moved = sleeps_at_home(run) && slot->sleep != SERVE_AWAKE;
+			slot->sleep = moved ? slot->sleep : SERVE_AWAKE;
+			(moved ? serve_core_moved : serve_core_loaded)(run, slot);
+		}
+		serve_core_pass(run);
+	}
+}
+
+/* Every model was asked before it begins, one a minute: so all are ready or asleep, as far as host
+ * memory goes. */
+static void ask_each_once(struct serve_run *run)
+{
+	int models = run->trace->models;
+
+	for (int model = 0; model < models && !run->failed; model++) {
+		struct command asked = { .kind = COMMAND_REQUEST };
+		struct command done = { .kind = COMMAND_REQUEST_DONE };
+		asked.request.request_id = done.done.request_id =
+		    (int64_t)run->trace->count + model + 1;
+		asked.request.model_id = run->model_ids[model];
+		asked.request.lease_ms = 86400000;
+		done.done.end = REQUEST_SUCCEEDED;
+		send(run, asked);
+		carry_out_all(run);
+		settle(run);
+		for (size_t i = 0; i < run->slot_count; i++)
+			if (run->slots[i]->place_count > 0) {
+				run->slots[i]->place_count = 0;
+				run->slots[i]->share = 0;
+			}
+		send(run, done);
+		carry_out_all(run);
+		run->now_us += WARM_UP_STEP_US;
+	}
 }
 
 bool serve_core_begin(struct serve_run *run)
@@ -292,8 +401,13 @@ bool serve_core_begin(struct serve_run *run)
 	bool *resident = memory_zero((size_t)run->trace->models, sizeof(*resident));
 	struct command configure = { .kind = COMMAND_CONFIGURE, .configure = config_default() };
 	struct command tenant = { .kind = COMMAND_PUT_TENANT, .tenant = tenant_default("all") };
+	bool warm = run->policy == SERVE_OURS && run->setup->sleep != SERVE_SLEEP_NONE;
 
+	if (warm)
+		run->now_us = -(int64_t)run->trace->models * WARM_UP_STEP_US;
 	driver_start(&run->driver);
+	if (sleeps_at_home(run))
+		configure.configure.suspend_host = SLEEPERS_HOST;
 	if (run->policy == SERVE_STATIC)
 		configure.configure.turn_wait_ms = RANGE_MOST(RANGE_TURN_WAIT_MS);
 	tenant.tenant.payload = "";
@@ -313,6 +427,8 @@ bool serve_core_begin(struct serve_run *run)
 	}
 	for (int model = 0; model < run->trace->models; model++)
 		put_model(run, model, tenant_id, resident[model], false);
+	if (warm)
+		ask_each_once(run);
 	free(resident);
 	return !run->failed;
 }

@@ -14,6 +14,7 @@ struct serve_slot {
 	int64_t id;
 	int model, gpu;
 	enum serve_slot_state state;
+	enum { SERVE_AWAKE, SERVE_FALLS_ASLEEP, SERVE_SLEEPS, SERVE_WAKES } sleep;
 	int64_t load_ends_us, used_us;
 	int64_t share; /* places that the gateway has there */
 	struct server server;
@@ -31,7 +32,16 @@ struct serve_gpu {
 
 /* An order of the core, to be carried out once its effects have been read. */
 struct serve_order {
-	enum { ORDER_LOAD, ORDER_STOP, ORDER_GRANT, ORDER_REFUSE, ORDER_CLOSE, ORDER_OPEN } kind;
+	enum {
+		ORDER_LOAD,
+		ORDER_SLEEP,
+		ORDER_WAKE,
+		ORDER_STOP,
+		ORDER_GRANT,
+		ORDER_REFUSE,
+		ORDER_CLOSE,
+		ORDER_OPEN
+	} kind;
 	int64_t id, model_id, slot_id, gpu;
 };
 
@@ -47,13 +57,14 @@ struct serve_run {
 	struct served *served; /* by request */
 	bool *refused;
 	int64_t *model_ids; /* of the core, by model */
+	bool *cached;       /* by model: its weights are in host memory, for any GPU */
 	struct serve_order *orders;
 	size_t order_count, order_capacity, order_next;
 	size_t *line; /* of the baseline: requests whose model may have no slot, by arrival */
 	size_t line_first, line_count;
 	int64_t now_us, loading_us, last_slot_id;
 	size_t arrived, open; /* requests: so far, and not answered */
-	int64_t loads, closed;
+	int64_t loads, wakes, closed;
 	bool routes_changed;
 	struct error *error;
 	bool failed;
@@ -67,11 +78,16 @@ struct serve_slot *serve_add_slot(struct serve_run *run, int64_t id, int model, 
                                   int64_t load_ends_us);
 void serve_drop_slot(struct serve_run *run, struct serve_slot *slot);
 int64_t serve_load_us(const struct serve_run *run, int model);
+/* Moving the weights between a GPU and host memory; and waking, which takes a little more. */
+int64_t serve_sleep_us(const struct serve_run *run, int model);
+int64_t serve_wake_us(const struct serve_run *run, int model);
 
 /* serve_core.c: the core places models and gives places to requests. */
 bool serve_core_begin(struct serve_run *run);
 void serve_core_arrived(struct serve_run *run, size_t request);
 void serve_core_loaded(struct serve_run *run, struct serve_slot *slot);
+/* It has gone to sleep, or woken. */
+void serve_core_moved(struct serve_run *run, struct serve_slot *slot);
 void serve_core_ended(struct serve_run *run, struct serve_slot *slot);
 /* Lets the core decide about waiting requests; called when simulated time has advanced. */
 void serve_core_pass(struct serve_run *run);

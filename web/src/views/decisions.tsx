@@ -30,6 +30,8 @@ const TYPES = [
   "close",
   "reopen",
   "awaited",
+  "sleep",
+  "wake",
 ];
 const type = choice<string>("decisions", "type", "");
 const job = choice<string>("decisions", "job", "", { steps: false });

@@ -203,6 +203,7 @@ function Card({ model, slots }: { model: Model; slots: readonly Slot[] }) {
         <TenantTag id={model.tenant_id} /> {memory(model.gpu_memory_mb)} per replica ·{" "}
         {model.ready_slots} ready
         {model.coming_slots ? `, ${model.coming_slots} coming` : ""}
+        {model.asleep_slots ? `, ${model.asleep_slots} asleep` : ""}
         {model.stopping_slots ? `, ${model.stopping_slots} stopping` : ""} · {model.active_requests}{" "}
         active, {queued(model)} queued
       </p>

@@ -161,10 +161,11 @@ static void every_value_of_an_enum_has_a_word(void **state)
 	assert_int_equal(job_state_words.count, JOB_STATES);
 	assert_int_equal(task_state_words.count, TASK_RESUMING + 1);
 	assert_int_equal(phase_words.count, PHASE_RESUMING + 1);
-	assert_int_equal(decision_words.count, DECISION_AWAITED + 1);
+	assert_int_equal(decision_words.count, DECISION_WAKE + 1);
 	assert_int_equal(runtime_words.count, RUNTIME_CUSTOM + 1);
 	assert_int_equal(slot_policy_words.count, SLOT_PACK + 1);
-	assert_int_equal(slot_state_words.count, SLOT_STOPPING + 1);
+	assert_int_equal(slot_state_words.count, SLOT_WAKING + 1);
+	assert_int_equal(model_sleep_words.count, SLEEP_DRIVER + 1);
 	assert_int_equal(request_end_words.count, REQUEST_GONE + 1);
 	assert_int_equal(time_sharing_words.count, SHARING_PREDICTED_SERVICE + 1);
 	assert_string_equal(word_of(&phase_words, PHASE_LIVE), "live");
