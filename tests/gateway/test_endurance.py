@@ -2,6 +2,7 @@
 `make gateway-endurance`."""
 
 import asyncio
+import contextlib
 import json
 import os
 import pathlib
@@ -9,6 +10,7 @@ import random
 import socket
 import sys
 import threading
+import time
 
 import pytest
 
@@ -234,6 +236,67 @@ def test_every_client_that_hangs_up_ends_the_work(gateway, mock):
     assert gateway.chat().status == 200
 
 
+class SilentServer:
+    """A server of models that never ends an answer, and notes when each connection was closed."""
+
+    def __init__(self):
+        self.came, self.closed = {}, {}
+
+    async def serve(self, reader, writer):
+        head = (await reader.readuntil(b"\r\n\r\n")).decode()
+        headers = dict(line.lower().split(": ", 1) for line in head.split("\r\n")[1:-2])
+        await reader.readexactly(int(headers["content-length"]))
+        number, after = int(headers["x-number"]), headers["x-kind"] == "after"
+        if after:
+            event = b'data: {"choices":[{"delta":{"content":"a"}}]}\n\n'
+            writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
+                         b"%x\r\n%s\r\n" % (len(event), event))
+        self.came[number].set_result(None)
+        with contextlib.suppress(OSError):
+            assert await reader.read(1) == b""
+        self.closed[number].set_result(time.monotonic())
+        writer.close()
+
+
+def test_a_hang_up_reaches_the_server_soon(make_gateway):
+    """From the client's close to the close of the connection to the server: whole answers, streams before
+    their first byte, and after it. How soon is looked at in the full length alone."""
+    server = SilentServer()
+    took = []
+
+    async def hang_up(gate, gateway, number):
+        kind = ("whole", "before", "after")[number % 3]
+        loop = asyncio.get_running_loop()
+        server.came[number], server.closed[number] = loop.create_future(), loop.create_future()
+        async with gate:
+            reader, writer = await asyncio.open_connection("127.0.0.1", gateway.port)
+            body = json.dumps({"model": "m", "messages": [], "stream": kind != "whole"}).encode()
+            writer.write(b"POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\nx-number: %d\r\nx-kind: %s\r\n"
+                         b"content-length: %d\r\n\r\n%s" % (number, kind.encode(), len(body), body))
+            await asyncio.wait_for(server.came[number], 60)
+            if kind == "after":
+                await asyncio.wait_for(reader.readuntil(b"data: "), 60)
+            begun = time.monotonic()
+            writer.transport.abort()
+            took.append(await asyncio.wait_for(server.closed[number], 60) - begun)
+
+    async def all_of_them():
+        listener = await asyncio.start_server(server.serve, "127.0.0.1", 0)
+        address = f"http://127.0.0.1:{listener.sockets[0].getsockname()[1]}"
+        loop = asyncio.get_running_loop()
+        gateway = await loop.run_in_executor(None, lambda: make_gateway(
+            routes=[{"name": "m", "slots": [address], "concurrency": 64}]))
+        gate = asyncio.Semaphore(8)
+        await asyncio.gather(*(hang_up(gate, gateway, number) for number in range(CANCELS)))
+        listener.close()
+    asyncio.run(all_of_them())
+    assert len(took) == CANCELS
+    took.sort()
+    print(f"hang-ups: p50 {took[CANCELS // 2] * 1000:.2f} ms, p99 {took[CANCELS * 99 // 100] * 1000:.2f} ms, "
+          f"longest {took[-1] * 1000:.2f} ms of {CANCELS}")
+    assert not FULL or took[CANCELS * 99 // 100] <= 0.050
+
+
 def test_use_is_neither_lost_nor_counted_twice(tmp_path):
     """Gateway and scheduler are killed while requests run, and the sums are compared with what
     clients got."""
@@ -312,7 +375,8 @@ def resident_mib(process):
     return int(status.partition("VmRSS:")[2].split()[0]) / 1024
 
 
-def test_slow_readers_and_writers_hold_up_nobody_and_take_little(gateway, mock):
+def test_slow_readers_and_writers_hold_up_nobody_and_take_little(make_gateway, mock):
+    gateway = make_gateway(routes=[{"name": "m", "slots": [mock.address], "concurrency": 2 * SLOW}])
     before = resident_mib(gateway.process)
 
     async def crowd():
@@ -324,7 +388,7 @@ def test_slow_readers_and_writers_hold_up_nobody_and_take_little(gateway, mock):
             await writer.drain()
             writers.append(writer)
         # Each would be 60 MB.
-        for _ in range(min(SLOW, 60)):
+        for _ in range(SLOW):
             reader, writer = await asyncio.open_connection("127.0.0.1", gateway.port, limit=1024)
             reader._transport.pause_reading()
             body = json.dumps({"model": "m", "stream": True, "messages": [],

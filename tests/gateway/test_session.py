@@ -54,6 +54,37 @@ def test_streams_live_through_sigkills_of_the_scheduler(cluster, make_gateway):
     assert len(slots(cluster)) == 1
 
 
+def test_a_stream_on_a_drained_node_lives_through_a_sigkill_of_the_scheduler(cluster, make_gateway, tmp_path):
+    cluster.agent(gpus="1x80G")
+    gateway = make_gateway("--scheduler", f"127.0.0.1:{cluster.port}")
+    await_true(lambda: gateway.request("GET", "/health").status == 200)
+    make_model(cluster, idle_ttl="1s")
+    await_true(lambda: b'"m"' in gateway.request("GET", "/v1/models").body)
+    assert gateway.chat().status == 200
+    answers, done = [], tmp_path / "done"
+    stream = threading.Thread(target=lambda: answers.append(
+        gateway.chat(stream=True, mock={"until": str(done), "gap": 0.1})))
+    stream.start()
+    await_true(lambda: gateway.metric("in_flight") == 1)
+    node = cluster.scheduler.get("/api/v1/nodes").json()["nodes"][0]["name"]
+    assert cluster.scheduler.post(f"/api/v1/nodes/{node}/drain").status == 200
+    cluster.scheduler.kill()
+    cluster.scheduler.start()
+    # Its slot takes no more requests: once the gateway has heard so, another one waits.
+    await_true(lambda: b'"loaded"' not in gateway.request("GET", "/v1/models").body)
+    waiting = threading.Thread(target=lambda: answers.append(gateway.chat()))
+    waiting.start()
+    await_true(lambda: gateway.metric("waiting") == 1)
+    assert answers == []
+    done.touch()
+    stream.join(120)
+    assert answers[0].status == 200 and answers[0].body.rstrip().endswith(b"data: [DONE]")
+    cluster.wait(lambda: slots(cluster) == [])
+    assert cluster.scheduler.post(f"/api/v1/nodes/{node}/resume").status == 200
+    waiting.join(120)
+    assert answers[1].status == 200
+
+
 def test_only_who_signs_in_may_ask(signed_in, tmp_path):
     made = signed_in.run("token", "create", "--role", "gateway", "--node", "g1")
     if made.returncode != 0:  # it runs: over REST then
