@@ -112,6 +112,8 @@ class Node:
     def collect(self):
         try:
             for envelope in self.call:
+                if envelope.HasField("lease_keys"):
+                    continue
                 if not envelope.message:
                     self.others.put(envelope)
                     continue

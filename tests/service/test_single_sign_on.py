@@ -246,6 +246,11 @@ def attack(start, tmp_path):
     one.liar.server_close()
 
 
+def change(token):
+    """Another character in its signature."""
+    return f"{token[:-20]}{'x' if token[-20] != 'x' else 'y'}{token[-19:]}"
+
+
 def test_forged_expired_and_replayed_tokens_are_refused(attack, tmp_path):
     liar, key, other = attack.liar, attack.key, Key(tmp_path, "other")
     header = {"alg": "RS256", "kid": "k"}
@@ -268,7 +273,7 @@ def test_forged_expired_and_replayed_tokens_are_refused(attack, tmp_path):
                                                  header={"alg": "HS256"}),
         "a key of its own": lambda nonce: signed(nonce, by=other, head={
             "alg": "RS256", "kid": "k", "jwk": other.jwk}),
-        "changed": lambda nonce: "x".join(signed(nonce).rsplit(signed(nonce)[-4], 1)),
+        "changed": lambda nonce: change(signed(nonce)),
         "expired": lambda nonce: signed(nonce, exp=int(time.time()) - 60),
         "without an end": lambda nonce: signed(nonce, exp=None),
         "another issuer": lambda nonce: signed(nonce, iss="http://127.0.0.1:1"),

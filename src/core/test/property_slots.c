@@ -152,6 +152,28 @@ static int64_t expired(const struct effects *effects, int64_t model_id)
 	return count;
 }
 
+/* Those that are closed for other models count for the minimum alone. */
+static int64_t count_slots(const struct keeper *keeper, int64_t model_id, bool closing)
+{
+	int64_t count = 0;
+
+	for (size_t i = 0; i < keeper_slot_count(keeper); i++) {
+		const struct slot_record *slot = keeper_slot(keeper, i);
+		count += slot->model_id == model_id && slot->state != SLOT_STOPPING &&
+		         slot->state != SLOT_SLEEPING && slot->state != SLOT_ASLEEP &&
+		         (closing || slot->closing_for == 0) && !is_leaving(keeper, slot->id);
+	}
+	return count;
+}
+
+/* It was closed for another model, and its own has as many as it may have without it. */
+static bool is_one_too_many(const struct keeper *keeper, const struct slot_record *slot,
+                            const struct model_record *model)
+{
+	return slot->closing_for != 0 &&
+	       count_slots(keeper, model->id, false) >= model->max_replicas;
+}
+
 /* A slot that a pass stops is idle beyond its time, or closed, and may be. `keeper` is as it
  * was before the command. */
 static void check_evicted(const struct keeper *keeper, const struct router *router,
@@ -172,23 +194,9 @@ static void check_evicted(const struct keeper *keeper, const struct router *rout
 		panic("slot %lld is evicted after %lld ms, before its time of %lld ms",
 		      (long long)before->id, (long long)(now_ms - use.used_ms),
 		      (long long)model->idle_ttl_ms);
-	if (model->pinned)
+	if (model->pinned && !is_one_too_many(keeper, before, model))
 		panic("slot %lld is evicted, and model-%lld is pinned", (long long)before->id,
 		      (long long)model->id);
-}
-
-/* Those that are closed for other models count for the minimum alone. */
-static int64_t count_slots(const struct keeper *keeper, int64_t model_id, bool closing)
-{
-	int64_t count = 0;
-
-	for (size_t i = 0; i < keeper_slot_count(keeper); i++) {
-		const struct slot_record *slot = keeper_slot(keeper, i);
-		count += slot->model_id == model_id && slot->state != SLOT_STOPPING &&
-		         slot->state != SLOT_SLEEPING && slot->state != SLOT_ASLEEP &&
-		         (closing || slot->closing_for == 0) && !is_leaving(keeper, slot->id);
-	}
-	return count;
 }
 
 void check_evictions(const struct keeper *keeper, const struct router *router,
