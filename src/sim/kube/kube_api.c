@@ -335,11 +335,13 @@ int api_watch(struct kube *kube, struct kube_follow *follow, const char *path)
 	const char *from = strstr(path, "&resourceVersion=");
 	json_t *object;
 	const char *key;
+	size_t size = strcspn(path, "?");
 	int resource = 0;
 
-	while (strncmp(path, kube_paths[resource], strcspn(path, "?")) != 0 ||
-	       kube_paths[resource][strcspn(path, "?")])
+	while (resource < KUBE_RESOURCES &&
+	       (strncmp(path, kube_paths[resource], size) != 0 || kube_paths[resource][size]))
 		resource++;
+	INVARIANT(resource < KUBE_RESOURCES);
 	follow->ends = false;
 	buffer_clear(&follow->bytes);
 	follow->sent = 0;

@@ -175,10 +175,8 @@ static void end_runs(struct kube *kube, struct kube_machine *machine)
 {
 	for (int i = 0; i < machine->run_count; i++) {
 		struct kube_run *run = machine->runs[i];
-		if (!run->ended && run->kill_ms && run->kill_ms <= kube->now_ms)
-			run->ended = true;
-		else if (!run->ended && !run->kill_ms && run->ends_ms <= kube->now_ms)
-			run->ended = true;
+		int64_t end_ms = run->kill_ms ? run->kill_ms : run->ends_ms;
+		run->ended = run->ended || end_ms <= kube->now_ms;
 	}
 }
 
