@@ -10,6 +10,18 @@ int64_t work_ran_ms(const struct local_node *node, const struct work *work)
 }
 
 /* That it is done (no reason), or could not be. */
+/* The scheduler stops a slot that does not sleep, and nobody else would hear why. */
+static void suspend_warn(struct local_node *node, const struct work *work, enum change_kind kind,
+                         const char *reason)
+{
+	struct output *output = node_output(node, OUTPUT_WARN, work->kept.reservation_id);
+	struct error text = { 0 };
+
+	error_set(&text, ERROR_CONFLICT, "this server could not be %s: %s",
+	          kind == CHANGE_SUSPENDED ? "put to sleep" : "woken", reason);
+	output->message = arena_string(&node->outputs->arena, text.text);
+}
+
 static void suspend_tell(struct local_node *node, struct work *work, enum change_kind kind,
                          int64_t took_ms, const char *reason)
 {
@@ -22,6 +34,8 @@ static void suspend_tell(struct local_node *node, struct work *work, enum change
 
 	if (kind == CHANGE_SUSPENDED && !reason)
 		change.use.host_peak_bytes = work->copied_bytes;
+	if (reason && work->kept.slot)
+		suspend_warn(node, work, kind, reason);
 	int64_t number = link_change(node, &change);
 	work->move_change = reason ? number : 0;
 	work->move_connection = node->kept.connection;
