@@ -50,6 +50,21 @@ void node_remove_pod(struct pods *pods, struct pod *pod)
 		}
 }
 
+/* Those whose binding to it is under way lose their GPUs as well: what the binding was decided by
+ * does not hold any more, even if a node of that name comes back. */
+static void forget_coming(struct pods *pods, const char *node)
+{
+	for (size_t i = 0; i < pods->pods.capacity; i++) {
+		const struct pod *pod = pods->pods.entries[i].value;
+		struct unit_task *task =
+		    pod && pod->unit && !pod->node ? &pod->unit->tasks[pod->place] : NULL;
+		if (!task || !task->reservation_id || !task->node || strcmp(task->node, node) != 0)
+			continue;
+		order_forget(pods, pod->unit, pod->place);
+		task->stopping = true;
+	}
+}
+
 /* What runs there cannot be asked any more: whoever removed the node says that it is dead. */
 static void node_is_removed(struct pods *pods, struct kube_node *node)
 {
@@ -75,6 +90,7 @@ static void node_is_removed(struct pods *pods, struct kube_node *node)
 			pod->is_guest = false;
 		}
 	}
+	forget_coming(pods, node->name);
 	pods_send(pods, &(struct command){ .kind = COMMAND_NODE_DEAD, .node = node->name });
 	pods_send(pods, &(struct command){ .kind = COMMAND_NODE_REMOVE, .node = node->name });
 }
