@@ -408,10 +408,18 @@ static void bound(struct pods *pods, struct pod *pod)
 void order_not_bound(struct pods *pods, struct pod *pod, const char *text)
 {
 	struct unit *unit = pod->unit;
+	struct unit_task *task = &unit->tasks[pod->place];
 
 	pod->binding = BINDING_NONE;
 	pods->figures.binds_refused++;
 	say_event(pods, pod, "Warning", "FailedBinding", text);
+	/* It ran before its API server was set back: the core ends it, and decides again. */
+	if (task->started && task->reservation_id && unit->job_id) {
+		task->started = false;
+		pods_send_job(pods, COMMAND_REQUEUE, unit->job_id);
+		claims_release(pods, pod);
+		return;
+	}
 	refuse(pods, unit, pod->place, text);
 	if (unit->is_group && unit->task_count > 1 && unit->job_id)
 		pods_send_job(pods, COMMAND_REQUEUE, unit->job_id);
