@@ -97,7 +97,7 @@ def test_the_window_size_follows_the_terminal(client, sleeper):
 def test_control_c_interrupts_the_command_and_not_the_session(client, sleeper):
     shell = client("exec", "-it", sleeper, "--", *SHELL)
     at = shell.shows("ready> ")
-    shell.press("sh -c 'echo it runs $((1 + 1)); sleep 1000'\r")
+    shell.press("sh -c 'echo it runs $((1 + 1)); exec sleep 1000'\r")
     at = shell.shows("it runs 2\r\n", at)
     shell.press("\x03")
     at = shell.shows("ready> ", at)
